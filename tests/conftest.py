@@ -3,7 +3,8 @@
 ``--part I/N`` runs one of N parts of the variants of each test, and ``--share I/N`` one of N shares of the
 tests; see `tests.parts`. Tests that take half a second or more are marked ``extended``: the README's command
 leaves them to ``.ci/run``. Of tests with many such variants, which are marked ``quarter``, it runs one in
-four.
+four. Variants that test different things, such as the pages of the documentation, are marked ``distinct``:
+each part of a run has all of them.
 """
 
 import os
@@ -59,6 +60,8 @@ def pytest_collection_modifyitems(config, items):
     for option, pair in config.chosen.items():
         choose = OPTIONS[option][1]
         kept = choose([item.nodeid for item in items], *pair)
+        if option == "--part":
+            kept |= {item.nodeid for item in items if item.get_closest_marker("distinct")}
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
         items[:] = [item for item in items if item.nodeid in kept]
 

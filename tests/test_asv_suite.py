@@ -29,6 +29,8 @@ def is_repeated(benchmark, name):
     return kind == "peakmem" and hasattr(benchmark, f"time_{what}")
 
 
+@pytest.mark.quarter
+@pytest.mark.distinct
 @pytest.mark.parametrize(
     ("benchmark", "name", "values"),
     [

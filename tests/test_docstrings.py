@@ -26,6 +26,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sklearn_bnp.__name__
 MODULES = [sklearn_bnp, sklearn_bnp.engine, sklearn_bnp.inspection, sklearn_bnp.mixture]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+LONG_PAGES = {
+    "columns",
+    "migration",
+    "missing_values",
+    "mixtures",
+    "persistence",
+    "streams",
+    "units",
+}
 SLOW_PAGES = {"combining", "distributed", "hmm", "recipes_results", "topics"}
 
 
@@ -95,6 +104,7 @@ def test_docstring_follows_numpydoc(name):
 
 
 @pytest.mark.quarter
+@pytest.mark.distinct
 @pytest.mark.parametrize(("name", "value"), list(exported(sklearn_bnp)))
 def test_examples_run(name, value):
     # No globals: what a user would have to import, the example has to import.
@@ -106,15 +116,16 @@ def test_examples_run(name, value):
 
 
 def pages_with_examples():
-    """README and the pages with examples; those that take seconds are marked as slow."""
+    """README and the pages with examples; those that take long are marked as extended, or as slow."""
     for path in [ROOT / "README.rst", *sorted((ROOT / "doc").glob("*.rst"))]:
         # recipes need other packages, and are run by tests of their own
         if path.stem != "recipes" and ">>> " in path.read_text(encoding="utf-8"):
             marks = [pytest.mark.slow] if path.stem in SLOW_PAGES else []
+            marks += [pytest.mark.extended] if path.stem in LONG_PAGES else []
             yield pytest.param(path, id=path.stem, marks=marks)
 
 
-@pytest.mark.quarter
+@pytest.mark.distinct
 @pytest.mark.parametrize("path", list(pages_with_examples()))
 def test_examples_of_pages_run(path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")

@@ -64,10 +64,9 @@ def test_other_arguments_are_refused(option, text):
         numbered(option, text)
 
 
-def collected(*options):
+def collected(*options, path="tests/mixture/test_slabs.py"):
     """Names of the tests of one file that pytest would run."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", *options]
-    path = "tests/mixture/test_slabs.py"
     run = subprocess.run(
         [*command, path], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
     )
@@ -83,3 +82,13 @@ def test_what_the_command_of_the_readme_leaves_out_is_extended():
     quarters = collected("-m", "quarter and not slow")
     assert quarters & extended
     assert without_parameters(quarters & usual) == without_parameters(quarters)
+
+
+@pytest.mark.extended
+def test_each_part_has_all_variants_that_test_different_things():
+    options = ("-m", "not slow", "--part", "9/9")
+    path = "tests/test_docstrings.py"
+    pages, names = "test_examples_of_pages_run", "test_docstring_follows_numpydoc"
+    part, all_of_it = collected(*options, path=path), collected(*options[:2], path=path)
+    assert {name for name in all_of_it if pages in name} <= part
+    assert len([name for name in part if names in name]) < len(all_of_it) / 4

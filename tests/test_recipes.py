@@ -42,6 +42,8 @@ def marked(title):
     return pytest.param(title, id=title.partition(":")[0], marks=marks)
 
 
+@pytest.mark.quarter
+@pytest.mark.distinct
 @pytest.mark.parametrize("title", [marked(title) for title in SECTIONS])
 def test_recipe(title, tmp_path, monkeypatch):
     examples = SECTIONS[title]

@@ -12,19 +12,39 @@ QUIET = {
 }
 
 
+class Clusters:
+    """Clients of clusters with one worker process and with two; each starts when it is first used."""
+
+    def __init__(self, distributed):
+        self._distributed, self._made = distributed, {}
+
+    def __getitem__(self, i):
+        """The client of the cluster with ``i + 1`` workers."""
+        if i not in self._made:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                cluster = self._distributed.LocalCluster(
+                    n_workers=(1, 2)[i],
+                    threads_per_worker=1,
+                    dashboard_address=":0",
+                    silence_logs=50,
+                )
+                self._made[i] = self._distributed.Client(cluster, set_as_default=False)
+        return self._made[i]
+
+    def close(self):
+        for client in self._made.values():
+            client.close()
+            client.cluster.close()
+
+
 @pytest.fixture(scope="package")
 def clusters():
     """Two clients, of clusters with one worker process and with two; they end with these tests."""
     dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
-    with warnings.catch_warnings(), dask.config.set(QUIET):
-        warnings.simplefilter("ignore")
-        made = []
-        for n_workers in (1, 2):
-            cluster = distributed.LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-            )
-            made.append(distributed.Client(cluster, set_as_default=False))
+    made = Clusters(distributed)
+    with dask.config.set(QUIET):
         yield made
-        for client in made:
-            client.close()
-            client.cluster.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made.close()

@@ -83,7 +83,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bits_wherever_chunks_lie(clusters, name):
@@ -96,6 +96,7 @@ def test_the_same_bits_wherever_chunks_lie(clusters, name):
             assert_same_state(public_state(model.fit(**arguments())), expected)
 
 
+@pytest.mark.extended
 def test_what_documents_leave_is_written_to_files(clusters, tmp_path, monkeypatch):
     """Now and then, and read in the next visit; no file is left. Large results come as one sum.
 
@@ -334,6 +335,7 @@ def test_nothing_to_score(model, data, rows):
         model.score(rows)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("chunks", [9, 2, ((4, 4, 1),)])
 @pytest.mark.parametrize("n_workers", [None, 2])
 def test_lazy_lengths_and_weights(clusters, chunks, n_workers):

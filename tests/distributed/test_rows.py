@@ -64,7 +64,7 @@ def split(x):
     return np.split(x, EDGES[1:-1])
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", NAMES)
 def test_the_same_bits_wherever_chunks_lie(clusters, kind, tmp_path):
     """In this process, on one worker and on two; and from files that are loaded in each visit."""
@@ -86,7 +86,7 @@ def test_the_same_bits_wherever_chunks_lie(clusters, kind, tmp_path):
             assert_same_state(public_state(model.fit(files)), expected)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "kind",
     variants(
@@ -119,6 +119,7 @@ def test_sparse_chunks_and_delayed_ones(clusters):
         assert_same_state(public_state(model.fit(chunks)), expected)
 
 
+@pytest.mark.extended
 def test_weights_beside_a_list():
     lists = [dask.delayed(part) for part in split(ROWS)]
     model = DPMixtureVB(random_state=0)
@@ -127,7 +128,7 @@ def test_weights_beside_a_list():
     assert_same_state(public_state(other), one)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("n_workers", [None, 2])
 def test_chunks_of_unknown_sizes_and_empty_ones(clusters, n_workers):
     rows = da.from_array(ROWS, chunks=(SIZES, -1))

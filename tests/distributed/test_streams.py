@@ -51,7 +51,7 @@ def streamed(model, batches, form):
     return model
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "words")) for kind in KINDS],

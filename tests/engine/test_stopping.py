@@ -77,6 +77,7 @@ def test_a_lap_that_was_taken_back_does_not_end_a_fit(name, monkeypatch):
     assert model.lower_bound_ > bound - 1.0
 
 
+@pytest.mark.extended
 def test_the_best_fit_searches_on_when_fits_meet(monkeypatch):
     """Even if laps without trials were its last ones: what the others found is tried in the next laps."""
     model, X = of_one_kind("states")

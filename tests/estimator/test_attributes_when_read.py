@@ -206,6 +206,7 @@ def test_labels_are_gone_when_they_are_those_of_nothing():
     assert len(model.partial_fit(X[:50]).labels_) == 50
 
 
+@pytest.mark.extended
 def test_memory_maps_leave_no_labels(tmp_path):
     X.tofile(tmp_path / "x")
     rows = np.memmap(tmp_path / "x", mode="r").view(X.dtype).reshape(X.shape)

@@ -75,7 +75,7 @@ def stop():
     return True
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EVERY)
 def test_fits_that_were_interrupted_go_on(name, every, tmp_path):
@@ -295,6 +295,7 @@ def test_fits_without_a_seed_are_never_the_same(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.extended
 def test_checkpoints_are_written_in_intervals(tmp_path, monkeypatch):
     written = []
     monkeypatch.setattr(
@@ -371,6 +372,7 @@ def test_damaged_checkpoints_are_refused(tmp_path):
         fit()
 
 
+@pytest.mark.extended
 def test_classes_of_a_user(tmp_path):
     times = np.random.default_rng(0).exponential([1.0, 2.0], size=(60, 2))
     for model, data in (
@@ -413,7 +415,7 @@ def test_other_estimators_have_no_checkpoints(tmp_path):
 WARM = [name for name in FITS if not name.startswith("several starts")]
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("name", WARM)
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_warm_start_goes_on_as_if_the_fit_had_not_ended(name, n, tmp_path):
@@ -481,6 +483,7 @@ def not_called(X, n_components, random_state):
     raise AssertionError
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", [DPMixtureVB, HDPTopicVB, HDPHMMVB])
 @pytest.mark.parametrize("proposals", [None, ("birth", "merge")])
 def test_a_warm_start_does_not_heed_what_first_components_were_given(kind, proposals):
@@ -569,7 +572,7 @@ def test_tasks_of_a_fit(release):
     assert watch.events == ["setup", "begin fit", *one, *one, "end fit", "teardown"]
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("name", FITS)
 def test_callbacks_change_nothing(name):
     watch = Watches()

@@ -187,6 +187,7 @@ def test_the_result_predicts_goes_on_and_is_saved(name, tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.extended
 def test_topics_that_only_one_model_has_stay():
     rng = np.random.default_rng(1)
     shares = rng.dirichlet(np.full(2, 0.3), size=50)
@@ -212,7 +213,7 @@ def test_states_that_only_one_model_has_stay():
     assert counts[first, last] < 1e-6  # nobody has seen one follow the other
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("observation", "gaps"),
     variants(
@@ -403,6 +404,7 @@ def test_vocabularies_of_frames():
         combine([topics(one, max_iter=0), topics(other, max_iter=0)])
 
 
+@pytest.mark.extended
 def test_lags():
     """Rows of lags are known in the units of the data from which they are."""
     fits = [

@@ -96,6 +96,7 @@ def test_nested_parameters_of_an_allocation():
         model.set_params(allocation__discount=0.5)
 
 
+@pytest.mark.extended
 def test_fitted_models_keep_their_allocation():
     """Parameters that are set after a fit are for the next one."""
     model = DPMixtureVB(allocation=PitmanYorAllocation(discount=0.2), random_state=0).fit(X)
@@ -130,6 +131,7 @@ def test_representation_shows_what_was_set():
 # ---------------------------------------------------------------------- model selection
 
 
+@pytest.mark.extended
 def test_grid_search_over_the_observation():
     rng = np.random.default_rng(0)
     mixing = np.array([[1.0, 0.9, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 1.0]])
@@ -184,6 +186,7 @@ def test_set_output():
     assert out.index.tolist() == list(range(7, 307))
 
 
+@pytest.mark.extended
 def test_metadata_routing():
     with config_context(enable_metadata_routing=True):
         model = DPMixtureVB(random_state=0).set_fit_request(sample_weight=True)
@@ -199,7 +202,7 @@ def test_metadata_routing():
 
 
 # processes start anew for each case; what they are sent differs between models, not between their rows
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("backend", "estimator", "data"),
     [
@@ -216,7 +219,7 @@ def test_fits_in_parallel(backend, estimator, data):
     np.testing.assert_array_equal(together, alone)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @all_estimators
 def test_prediction_from_many_threads(estimator, data):
     model = estimator(proposals=FEW_PROPOSALS, random_state=0).fit(data)

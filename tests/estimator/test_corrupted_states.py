@@ -72,7 +72,7 @@ def shown(model, state):
 OF_CHECKSUMS = {"bounded", "birth under way", "topics on trial", "unions of states", "mixture"}
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[] if n in OF_CHECKSUMS else pytest.mark.slow) for n in MODELS],
@@ -95,7 +95,7 @@ OF_ARRAYS = (
 )  # fmt: skip
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("name", variants(MODELS, quick=OF_ARRAYS))
 def test_arrays_that_do_not_fit_whatever_the_checksum(name):
     """As if they had been spoiled before the model was saved."""
@@ -198,6 +198,7 @@ def test_random_generators_are_looked_at():
     assert is_refused(model, {**state, "others": spoiled})
 
 
+@pytest.mark.extended
 def test_spoiled_flags_of_types():
     """A pickled type has flags. By this one, NumPy's numbers became Python's when they were taken out."""
     model = saved_model("topics on trial")

@@ -134,7 +134,7 @@ def four_clusters(seed, at, n_rows=600):
     return centers[np.repeat(rng.integers(4, size=n_rows // 20), 20)] + rng.normal(size=(n_rows, 2))
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("name", variants(LEARNED, slow=("correlated states",)))
 @pytest.mark.parametrize(("far", "missing"), [(100.0, False), (1e4, True)])
 def test_learned_priors_follow(name, far, missing):

@@ -98,6 +98,7 @@ def all_hashes():
     return [hash_with(made(name, VALUES.get(name, (1, 2))[0])) for name in OF_CODE]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_other_processes_recognise_functions(seed):
     """The order of sets and the addresses of objects do not matter."""
@@ -236,6 +237,7 @@ def frame(pandas, names="abc", categories="xy"):
     return table.assign(**{names[2]: last})
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", KINDS)
 def test_other_frames_are_other_fits(name, tmp_path):
     """Those whose columns have other names or other categories, though their numbers are the same."""

@@ -42,6 +42,7 @@ def by_file(model, folder):
     return sklearn_bnp.load(folder / "model.bnp")
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_estimators(kind, tmp_path):
     model, given = fitted(kind)

@@ -41,6 +41,7 @@ def test_neither_components_nor_priors_change(name):
     check_the_same(model, combine([model]), batches, method)
 
 
+@pytest.mark.quarter
 @every_model
 def test_a_stream_goes_on_without_its_rows(name, tmp_path):
     make, batches, method = MODELS[name]

@@ -68,7 +68,7 @@ def test_another_prior_ends_what_was_planned_under_the_one_before():
     assert birth._failures.count(7, 30.0) == 0
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "given",
     [
@@ -132,6 +132,7 @@ def test_values_that_a_parameter_cannot_have_are_refused_in_the_middle_of_a_stre
     assert pickle.dumps(model) == state
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB])
 def test_names_mean_nothing_once_batches_are_not_remembered(estimator):
     model = estimator(random_state=0).partial_fit(BATCHES[0], batch_id=0)

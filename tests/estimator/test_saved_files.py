@@ -75,6 +75,7 @@ def test_models_that_were_not_fitted(estimator, path):
     assert content(through_file(model, path)) == content(model)
 
 
+@pytest.mark.extended
 def test_a_stream_whose_latest_batches_are_kept(path):
     model = DPMixtureVB(random_state=0).partial_fit(X[:45], batch_id=0)
     loaded = through_file(model, path)

@@ -213,7 +213,7 @@ QUICK_STREAMS = [
 ]
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("make", QUICK_STREAMS)
 def test_faults_leave_no_trace(make, monkeypatch):
     stream = make(np.random.default_rng(0))
@@ -258,7 +258,7 @@ def test_faults_at_every_call_leave_no_trace(make, monkeypatch):
     print(f"{make.__name__}: {n_faults} faults")
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("make", QUICK_STREAMS)
 def test_nothing_that_starts_from_a_state_changes_it(make):
     """Not even a call that comes to its end, or another one that starts from the same state."""
@@ -277,7 +277,7 @@ def test_nothing_that_starts_from_a_state_changes_it(make):
         assert essence(beside) == essence(model)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("make", STREAMS, ids=lambda make: make.__name__)
 def test_totals_are_the_sum_of_the_memory(make):
     """At the end of a stream in whose every step a fault was survived there is nothing but batches."""
@@ -293,7 +293,7 @@ def test_totals_are_the_sum_of_the_memory(make):
     np.testing.assert_allclose(totals.s, expected.s, rtol=1e-9, atol=1e-9 * size)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "make", [mixture, topics, topics_of_rows, sequences], ids=lambda m: m.__name__
 )
@@ -407,6 +407,7 @@ class Keeper(Proposal):
         del self._planned[trial]
 
 
+@pytest.mark.extended
 def test_proposals_know_their_trials_again():
     """Trials are values: what a proposal keeps of one is the one that it hears of in the next call."""
     call = {"X": rows(np.random.default_rng(0), 80), "batch_id": 0}

@@ -96,6 +96,7 @@ def test_a_fixed_number_of_states_stays(init, observation, n):
     assert np.isfinite(model.lower_bound_)
 
 
+@pytest.mark.extended
 def test_max_components():
     model = HDPHMMVB(max_components=2, random_state=0).fit(X)
     assert model.n_components_ == 2

@@ -287,6 +287,7 @@ def test_labels_are_ignored(method):
         getattr(model, method)(X, np.zeros(N))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("method", TAKE_Y)
 def test_labels_of_known_sequences(method, fitted):
     """Who says which rows are a sequence means no lengths by y."""

@@ -44,6 +44,7 @@ def model():
 # ---------------------------------------------------------------------- batches
 
 
+@pytest.mark.extended
 def test_partial_fit_by_content_and_by_name():
     batches = [X[:2], X[2:4], X[4:]]
     found = []
@@ -133,6 +134,7 @@ def test_stochastic_steps_average_transitions():
 # ---------------------------------------------------------------------- scikit-learn
 
 
+@pytest.mark.extended
 def test_cross_validation_of_a_list_holds_out_whole_sequences():
     cv = KFold(3)
     found = cross_validate(searching(), X, cv=cv, return_estimator=True, error_score="raise")
@@ -144,6 +146,7 @@ def test_cross_validation_of_a_list_holds_out_whole_sequences():
         assert score == alone.score([X[i] for i in test])
 
 
+@pytest.mark.extended
 def test_groups_with_metadata_routing_hold_out_whole_sequences():
     rows, cv = shuffled_groups(GROUPS), GroupKFold(3)
     with config_context(enable_metadata_routing=True):
@@ -185,6 +188,7 @@ def test_pipeline(model):
     assert pipe.score_samples(ROWS).shape == (len(ROWS),)
 
 
+@pytest.mark.extended
 def test_probabilities_are_features(model):
     assert_array_equal(
         model.transform(ROWS, groups=GROUPS), model.predict_proba(ROWS, groups=GROUPS)

@@ -38,6 +38,7 @@ def fitted(X):
     return HDPHMMVB(8, n_batches=N_BATCHES, max_iter=6, random_state=0).fit(X)
 
 
+@pytest.mark.extended
 def test_giving_up_changes_no_fit(verdicts, monkeypatch):
     X = sequences()
     model = fitted(X)
@@ -49,6 +50,7 @@ def test_giving_up_changes_no_fit(verdicts, monkeypatch):
     assert [lap.tried for lap in model.history_] == [lap.tried for lap in patient.history_]
 
 
+@pytest.mark.extended
 def test_units_of_columns_with_missing_values_do_not_matter(verdicts):
     """What lacks most values comes in the later batches, where the state that goes has few entries."""
     rng = np.random.RandomState(3)

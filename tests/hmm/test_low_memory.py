@@ -26,7 +26,7 @@ def pair(**kwargs):
     return [HDPHMMVB(low_memory=low, **{"random_state": 0, **kwargs}) for low in (False, True)]
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("observation", "n_components"),
     [
@@ -54,6 +54,7 @@ def test_fits_are_the_same(short_parts, observation, n_components):
     assert_array_equal(np.concatenate(low.predict(X)), np.concatenate(usual.predict(X)))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("observation", ["gaussian", AutoregressiveObservation(order=2)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_methods_are_the_same(short_parts, observation, dtype):
@@ -86,6 +87,7 @@ def test_given_responsibilities(short_parts):
         assert_allclose(np.sort(totals.n), np.sort(resp.sum(axis=0)))
 
 
+@pytest.mark.extended
 def test_threads_change_nothing(short_parts):
     one, two = (HDPHMMVB(low_memory=True, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
     assert_same_state(public_state(two), public_state(one))

@@ -80,6 +80,7 @@ def test_the_scale_of_the_user_stays():
         np.testing.assert_array_equal(learner.model.prior.b, learner.model.likelihood.prior.b)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
 def test_the_learned_scale_only_rises(kind):
     """It goes to the maximum of the evidence among scales that are no less than the first, in any column."""

@@ -41,7 +41,7 @@ def test_many_states_of_short_visits_are_found():
     assert model.lower_bound_ > of_path.lower_bound_ - 600.0
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("form", "between"), [("weights", -102_000.0), ("missing", -51_500.0)])
 def test_many_states_are_found_at_once(form, between):

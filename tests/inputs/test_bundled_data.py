@@ -28,7 +28,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "suited"), CASES)
 def test_the_number_found_predicts_as_well_as_any(name, suited):
     """On rows held out it gains what the best number set gains over one component, with no more of them."""

@@ -110,6 +110,7 @@ def test_single_precision_stays(observation):
 # ---------------------------------------------------------------------- layout
 
 
+@pytest.mark.extended
 def test_layout_does_not_matter():
     expected = fitted(X, proposals=FEW_PROPOSALS)
     wide = np.zeros((600, 6))
@@ -173,7 +174,7 @@ def test_scale_does_not_matter(scale, observation):
     assert model.lower_bound_ == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_values_up_to_the_limit(observation):
     rows = X / np.abs(X).max() * 1e150
     expected = reference_of(observation).predict(X)
@@ -195,7 +196,7 @@ def test_single_precision_near_its_limits():
     assert same_partition(fitted(rows).predict(rows), truth)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rows_far_from_all_that_was_seen(dtype, observation):
     rows = X.astype(dtype)
@@ -222,7 +223,7 @@ def test_rows_far_from_all_that_was_seen(dtype, observation):
 # ---------------------------------------------------------------------- little to model
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_constant_columns(observation):
     for value in (0.0, -1e8):
         rows = np.column_stack([X, np.full(len(X), value)])

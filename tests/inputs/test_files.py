@@ -192,7 +192,7 @@ def test_epochs_over_files_are_memoized_inference(tmp_path):
     assert_array_equal(there.means_, here.means_)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("write", [memory_map, hdf5_file])
 def test_memory_is_that_of_a_batch(write, tmp_path, monkeypatch):
     """Epochs over a file of 32 MB take a few batches of 1 MB, and the pool of the latest 20,000 rows."""

@@ -174,7 +174,8 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
+@pytest.mark.distinct
 @pytest.mark.parametrize(
     "case",
     CASES,

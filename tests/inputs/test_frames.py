@@ -410,7 +410,7 @@ def test_values_that_are_no_categories(frames):
         mixture().fit(frame)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("dtype", ["object", "Float64"])
 def test_missing_numbers_of_pandas(dtype):
     """pandas.NA is not observed, and numbers may be objects."""
@@ -434,7 +434,7 @@ def test_names_that_stand_twice():
 # ---------------------------------------------------------------------- with others
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_sequences(frames):
     """Lists of frames: categories are those of all of them."""
     states = np.repeat(np.tile([0, 1, 2, 1], 6), 15)
@@ -516,7 +516,7 @@ def test_epochs_in_bounded_memory(frames):
     assert model.categories_["kind"].tolist() == sorted(KINDS)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_pipeline_and_grid_search(frames):
     pipe = make_pipeline(FunctionTransformer(), mixture())
     search = GridSearchCV(

@@ -88,7 +88,7 @@ def prior_of(model):
     return model._learner_.model.prior
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
 def test_the_prior_begins_with_the_noise_within_states(kind):
     """States of independent noise keep their variances; noise with a memory meets the wide prior.

@@ -83,7 +83,7 @@ def dense_stream(model):
     return streamed(model, "dense")
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("model, form", CASES)
 def test_streams(model, form):
     dense, found = dense_stream(model), streamed(model, form)

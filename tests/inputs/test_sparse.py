@@ -127,7 +127,7 @@ def test_sums_of_duplicates_do_not_overflow():
 # ---------------------------------------------------------------------- mixtures
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("family", FAMILIES)
 def test_streams(family):
     """Batches of a stream, and visits to them again, sparse or dense by turns."""
@@ -142,6 +142,7 @@ def test_streams(family):
     assert model.lower_bound_ == pytest.approx(dense.lower_bound_, rel=1e-10)
 
 
+@pytest.mark.extended
 def test_a_batch_is_known_by_its_content():
     X, _ = rows("poisson")
     model = mixture("poisson")
@@ -219,7 +220,7 @@ def test_sequences(family, settings):
         assert model.decode(x, **how)[0] == pytest.approx(log_prob, rel=1e-10)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("n_components", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_states_that_are_found_in_sequences(family, n_components):

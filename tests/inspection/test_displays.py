@@ -437,7 +437,7 @@ def mixed_frame():
     return frame, DPMixtureVB(observation=ColumnObservation(blocks), random_state=0).fit(frame)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_columns_of_mixed_frames_are_drawn(library):
     """Texts and categories beside the plane are left alone; in the plane they are an error."""

@@ -45,6 +45,7 @@ def test_coarse_entropies_of_merges():
     assert_allclose(twice.log_z, step.log_z, rtol=1e-12)
 
 
+@pytest.mark.extended
 def test_sequences_count_as_often_as_they_weigh():
     """Chunks of rows with several sequences, and sequences of several chunks."""
     p, rng = chain(14, [1, 300, 5, 1, 77, 2500, 1], 6, spread=1.0), np.random.default_rng(14)

@@ -49,7 +49,7 @@ def test_sequences_one_at_a_time_are_as_good_as_a_fit(per_batch):
     assert_allclose(stream._learner_.totals.n.sum(), size, rtol=1e-9)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("memoize", [True, False])
 def test_totals_are_the_memory(memoize, monkeypatch):
     """Whatever is in the pool, each row counts once, and the bound is that of the totals."""
@@ -82,6 +82,7 @@ def test_sequences_of_more_rows_than_the_pool_has_room_for(memoize, monkeypatch)
     assert model.n_components_ > 1
 
 
+@pytest.mark.extended
 def test_rows_of_a_pool_are_its_own():
     """The user's array may be filled anew."""
     rows, _ = short(2)
@@ -94,6 +95,7 @@ def test_rows_of_a_pool_are_its_own():
     assert given.n_components_ > 1
 
 
+@pytest.mark.extended
 def test_a_pool_is_left_when_batches_return():
     rows, _ = short(3)
     model = streamed(states(), rows[:6])
@@ -104,7 +106,7 @@ def test_a_pool_is_left_when_batches_return():
     assert np.diff(bounds[5:]).min() >= -1e-9 * abs(bounds[-1])
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pickled_between_sequences(weighted):
     rows, _ = short(4)
@@ -117,6 +119,7 @@ def test_pickled_between_sequences(weighted):
     assert model.n_components_ > 1
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "kind",
     [

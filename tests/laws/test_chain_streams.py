@@ -69,7 +69,7 @@ def test_bound_for_batches_not_seen_knows_what_merges_before_have_raised():
     assert change == pytest.approx(-4.0)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("where", ["_end_trial", "_adapt_prior"])
 def test_lap_that_breaks_off_loses_no_rows(where, monkeypatch):
     rng = np.random.default_rng(2)

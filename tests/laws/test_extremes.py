@@ -207,6 +207,7 @@ def test_parameters_of_estimators(estimator, family, values, calls):
     assert found == []
 
 
+@pytest.mark.quarter
 @everything
 @pytest.mark.parametrize("allocation", ["hdp", "dirichlet"])
 def test_parameters_of_topics(allocation, values, calls):
@@ -295,6 +296,7 @@ def test_weights_of_one_refuse_nothing(estimator, family):
     plain.partial_fit(X).partial_fit(X[::-1], sample_weight=np.ones(len(X)))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("dtype", "far"),
     [
@@ -353,7 +355,7 @@ def test_values(family, values, calls):
     assert found == []
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @everything
 @pytest.mark.parametrize("init_params", ["random", "k-means++", "anchor"])
 def test_counts_of_words(init_params, values, calls):

@@ -36,7 +36,7 @@ def test_no_lower_than_one_component(leading_family, n_rows):
     assert_no_lower(model, X)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("shape", [(24, 20), (15, 4)])
 def test_noise_is_one_component(shape):
     """The prior can adapt to many components of a few rows, so that each union of two is a loss."""
@@ -49,7 +49,7 @@ def test_noise_is_one_component(shape):
     assert quiet_fit(model(10), rows).n_components_ == 1
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore:HDPTopicVB ends with one topic")
 @pytest.mark.parametrize(("topic_word_prior", "seed"), [("auto", 0), ("auto", 1), (0.2, 2)])
 def test_words_of_one_topic_are_one_topic(topic_word_prior, seed):

@@ -39,6 +39,7 @@ def test_columns_of_many_zeros(seed, covariance_type):
     assert adjusted_rand_score((X == 0.0) @ [1, 2], model.predict(X)) > 0.9
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("n_rows", "n_columns", "share"),
     [(1000, 3, 0.9), pytest.param(5000, 10, 0.9, marks=pytest.mark.slow),
@@ -82,6 +83,7 @@ def test_narrow_components_have_the_bound_of_float64(model, covariance_type, mis
     assert np.diff(single).min() > -1e-7 * X.size
 
 
+@pytest.mark.extended
 def test_states_of_steps_that_hardly_change():
     """Rows and those before them are nearly the same, and their joint scatter is narrow in one direction."""
     rng = np.random.default_rng(0)
@@ -187,6 +189,7 @@ def test_columns_far_from_zero_that_depend_on_each_other(model, offset):
     assert_allclose(fit.score(X), fit.score(X.astype(float)), atol=1e-4)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("observation", ["poisson", "multinomial"])
 @pytest.mark.parametrize("n_events", [1e2, 1e6])

@@ -116,7 +116,7 @@ def test_a_window_after_tiny_batches_is_learned_from(name, room, monkeypatch):
     assert found[3:] == [3] * 3
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("name", "room"),
     variants(
@@ -155,7 +155,7 @@ def test_what_was_forgotten_cannot_be_found():
     assert held not in pickle.dumps(model.forget(1))
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_window_holds_the_latest_batches(kind):
     cls, make = kind
     batches = batches_of(make, 6)
@@ -171,7 +171,7 @@ def test_window_holds_the_latest_batches(kind):
     assert_allclose(totals.s, expected.s, rtol=1e-8, atol=1e-8 * np.abs(expected.s).max())
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(("cls", "make"), [MODELS["mixture"], MODELS["sequences"]])
 def test_half_life_weighs_batches_by_their_age(cls, make):
     batches = batches_of(make, 6)
@@ -234,6 +234,7 @@ def test_a_name_may_come_with_other_rows():
         assert model.n_components_ == (2 if i < 12 else 3)
 
 
+@pytest.mark.quarter
 def test_a_batch_with_other_rows_is_the_latest(kind):
     """A window forgets what came first, and not the batch whose rows came last."""
     cls, make = kind
@@ -250,7 +251,7 @@ def test_a_batch_with_other_rows_is_the_latest(kind):
     assert size(model) == pytest.approx(expected)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float64, "datetime64[D]"])
 def test_names_may_be_numbers_of_numpy(kind, dtype):
     cls, make = kind
@@ -268,6 +269,7 @@ def test_names_may_be_numbers_of_numpy(kind, dtype):
         model.set_params(memoize=False).partial_fit(batches_of(make, 1)[0])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", ["mixture", "sequences"])  # topics always remember batches
 def test_names_that_nobody_gave_are_not_told(name):
     cls, make = MODELS[name]
@@ -294,6 +296,7 @@ def test_names_of_components_last():
     assert len(where) <= 6
 
 
+@pytest.mark.quarter
 def test_what_cannot_be_forgotten(kind):
     cls, make = kind
     batches = batches_of(make, 2)

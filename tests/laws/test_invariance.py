@@ -159,7 +159,7 @@ def assert_same_estimates(a, b):
 AFFINE = [param for param in LEADING_FAMILIES if param.values[0].affine]
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("family", AFFINE)
 # "mixed" has columns four decades up as well as down
 @pytest.mark.parametrize(

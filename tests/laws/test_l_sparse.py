@@ -109,7 +109,7 @@ def fit_topics(kind, L, proposals, seed, *, weighted, n_batches):
 # ---------------------------------------------------------------------- the objective
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("proposals", ["birth", "all"])
 def test_every_lap_of_mixtures(proposals):
     accepted = Counter()
@@ -120,7 +120,7 @@ def test_every_lap_of_mixtures(proposals):
     assert_accepted(accepted, proposals)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("proposals", ["birth", "all"])
 def test_every_lap_of_topics(proposals):
     accepted = Counter()
@@ -157,7 +157,7 @@ def test_every_lap_of_topics_of_all_kinds(kind, proposals, L):
     assert_accepted(accepted, proposals)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("L", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_streams_of_batches_that_come_again(L):
     """`partial_fit`: once every batch is known, each lap over them is at least as high as the last."""
@@ -180,7 +180,7 @@ def test_streams_of_batches_that_come_again(L):
 
 
 # three components a row are dealt out as two are; one is a case of its own
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("L", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("proposals, n_components", [("birth", 2), ("all", 8)])
 def test_no_row_has_more_than_L_components(proposals, n_components, L):

@@ -52,7 +52,7 @@ def test_the_bound_never_falls(leading_family, n_batches, weighted):
     assert_rises(laps(learner, source))
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("proposal", RESORTS, ids=lambda proposal: proposal.kind)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_each_leads_out_of_a_wrong_start(proposal, dtype):
@@ -143,6 +143,7 @@ def test_proposals_share_the_room_that_there_is(proposals, n_most):
     assert max(lap.n_components for lap in model.history_) == n_most
 
 
+@pytest.mark.extended
 def test_rounds_are_limited():
     rows = np.random.default_rng(0).standard_normal((120, 6))
     proposals = Regroup(max_rounds=1), Relocate(max_rounds=1), Oversplit(max_rounds=1)
@@ -196,7 +197,7 @@ def test_parameters_are_checked(proposal):
         DPMixtureVB(proposals=(proposal,)).fit(np.eye(4))
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("make", "problem", "seed"),
     [pytest.param(gaussian, 5, 2, marks=pytest.mark.slow), (gaussian, 14, 0), (nested, 1, 0)],

@@ -103,7 +103,7 @@ NAMES = {
 }
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("parameter", NAMES)
 def test_a_number_is_kept_and_auto_is_learned(parameter):
     attribute, make, data = NAMES[parameter]
@@ -131,7 +131,7 @@ def test_one_component_learns_nothing(make):
         assert learned == (1.0, 1.0, 5.0)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("make", "n_components"), variants(product([hmm, topics], [1, 6]), slow=((topics, 1), (hmm, 6)))
 )

@@ -37,6 +37,7 @@ def too_many():
     return laps_without_proposals(model, X)
 
 
+@pytest.mark.extended
 def test_fits_end_with_the_topics_that_there_are():
     """Without fewer topics on trial they end with 7, and 180 nats below a fit from the true topics."""
     X = corpus_of(30_000, n_docs=12)

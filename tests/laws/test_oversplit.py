@@ -245,6 +245,7 @@ def test_few_components_of_few_rows_are_split_into_more_parts(K, n_rows, n_seeds
     assert list(set(seen)) == n_seeds
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_most", [8, 12])
 def test_there_are_no_more_components_than_allowed(n_most):
     data = gaussian(244)

@@ -28,7 +28,7 @@ def overlapping(n, seed=0):
     return X, labels, wrong
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "kind",
     variants(

@@ -42,7 +42,7 @@ def with_resettle(state, factors):
     return Learner(replace(state, schedule=ScheduleState((resettle,))))
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", [1, 2])
 def test_documents_find_the_topics_they_have_left(seed):
     """Fits had ended 30 to 70 nats lower, with the same number of topics."""
@@ -87,6 +87,7 @@ def test_trials_wait_for_documents_and_adapt_the_prior(settled):
     assert not trial.goes_on(rises, 2.0 + 31.0)
 
 
+@pytest.mark.extended
 def test_it_begins_with_a_greater_concentration_that_is_learned_on(settled):
     state, source = settled
     learner = with_resettle(state, (3.0,))
@@ -150,6 +151,7 @@ def test_small_gains_are_not_worth_new_topics(settled):
     assert learner.lower_bound == learner.history[-2].lower_bound
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("given", [{"doc_topic_prior": 0.5}, {"allocation": "dirichlet"}])
 def test_concentrations_that_are_given_stay(given):
     X, _ = unequal_topics(0)

@@ -165,7 +165,7 @@ def test_steps_of_other_scales(scale, weight):
     assert distances.min() < step[0] < distances.max()
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("n_features", [1, 2, 5])
 def test_rows_that_return_are_no_clusters(n_features):
     """Three clouds of 60 rows, five times each: once there was a component for each row."""
@@ -335,6 +335,7 @@ def test_missing_entries_have_no_cells(kind):
         assert_allclose(loss, IncompleteFullGaussian.log_table(likelihood, coef, z))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", ["log", "square root"])
 def test_clusters_of_transformed_counts(name):
     """With one step for all values, there were 5 to 22 components on single values."""

@@ -62,7 +62,7 @@ def state(model):
     return found
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_rows_that_say_nothing_change_nothing(kind):
     model, X, groups, silent = kind
@@ -83,7 +83,7 @@ def test_rows_that_say_nothing_change_nothing(kind):
         assert_array_equal(model.predict(X, groups=groups), each.argmax(axis=1))
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_streams_and_documents_of_such_rows_alone(kind):
     model, X, groups, silent = kind

@@ -254,7 +254,7 @@ def test_values_do_not_depend_on_what_was_learned_before():
 # ---------------------------------------------------------------------- what is found
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(2))
 def test_states_of_one_row_take_the_place_of_long_ones(seed):
     """Two regimes of about 200 rows each have cycles of symbols of their own: births find two states."""
@@ -270,6 +270,7 @@ def test_states_of_one_row_take_the_place_of_long_ones(seed):
     assert model.stickiness_ < 5.0
 
 
+@pytest.mark.extended
 def test_a_search_by_ages_finds_them():
     """Two stages of five and eight rows are thirteen states; contexts of rows see no more than four."""
     x, stage, age = staged(120)

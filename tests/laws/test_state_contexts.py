@@ -163,7 +163,7 @@ def test_states_with_the_same_rows_are_found(seed):
     assert model.lower_bound_ > told.lower_bound_ - 10.0
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "kind",
     variants(
@@ -202,7 +202,7 @@ def test_a_cycle_is_found_in_pools_of_one_state():
 SLOW = (1, 2, 4, 5, 6, 7, 9)  # long ones, and others of a kind that quick tests have
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "problem",
     [pytest.param(x, marks=[pytest.mark.slow] * (x.number in SLOW)) for x in problems(10)],
@@ -219,7 +219,7 @@ def test_random_symbols(problem):
     assert model.lower_bound_ > told.fit(data.sequences).lower_bound_ - 6.0
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("observation", ["gaussian", "categorical"])
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_without_an_order_stay_in_one_state(observation, seed):
@@ -233,6 +233,7 @@ def test_rows_without_an_order_stay_in_one_state(observation, seed):
     assert not any(trial.accepted for lap in model.history_ for trial in lap.trials)
 
 
+@pytest.mark.extended
 def test_a_stream_finds_the_cycle():
     """Sequences one at a time."""
     rows, _ = cycles(lengths=(100,) * 12, start=tuple(range(12)))

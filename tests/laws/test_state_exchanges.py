@@ -121,6 +121,7 @@ def one_by_one(rows, n_fits, seed, **params):
     return [quiet_fit(fit, rows).lower_bound_ for fit in fits]
 
 
+@pytest.mark.extended
 def test_the_best_of_several_fits_meets_the_others(monkeypatch):
     """Without searches of its own. It never ends lower, and higher where each fit has found a part."""
     monkeypatch.setattr(StateSearch, "go_on", lambda self: setattr(self, "n_failures", 10**6))

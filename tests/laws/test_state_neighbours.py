@@ -426,7 +426,7 @@ def ring(rng, n_rows, stay):
     return means[states] + rng.normal(size=(n_rows, 2)), states
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("stay", "seed"), variants(itertools.product([0.5, 0.7], range(2)), quick=((0.5, 0), (0.7, 1)))
 )

@@ -180,7 +180,7 @@ def oversplits(model):
     return [t for lap in model.history_ for t in lap.trials if t.kind == "oversplit"]
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "kind", ["gaussian", "correlated_gaussian", "autoregressive", "gaps", "weights"]
 )
@@ -252,6 +252,7 @@ def test_pools_of_many_rows(max_rows, monkeypatch):
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
+@pytest.mark.extended
 def test_pools_share_the_room():
     """Together they add no more states than are allowed."""
     rows, labels, _ = toys(n_states=20, lengths=(300,) * 8, seed=4)

@@ -57,7 +57,7 @@ def fitted(rows, labels, pairs_per_state, n_batches=1, seed=0):
 # ---------------------------------------------------------------------- what is found
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("n_batches", "seed"), variants(product([1, 3], range(3)), quick=((1, 0), (3, 1), (3, 2)))
 )
@@ -108,6 +108,7 @@ def test_pairs_that_are_well_are_left_alone():
     assert len(paired.history) <= len(alone.history) + 2
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("seed", range(3))
 def test_no_room_for_more_states(seed):
     """With K at its most, two states may still give way to two, and reach what a fit from the truth does."""

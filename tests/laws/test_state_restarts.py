@@ -106,7 +106,7 @@ def with_restarts(state):
     return Learner(replace(state, schedule=ScheduleState((restart,))))
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_a_restart_opens_transitions_again(stuck):
     """Laps that had come to rest gain nats with the same states, and the bound never falls."""
     state, source = stuck

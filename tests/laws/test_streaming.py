@@ -134,7 +134,7 @@ def test_batches_of_more_rows_than_the_pool_has_room_for(leading_family, memoize
     assert (len(stream.learner.totals.uids) > 1) != few
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_batch_seen_again_replaces_what_it_left(leading_family):
     """Through the estimator: the mass of the model is that of the rows, each once."""
     rng = np.random.default_rng(4)
@@ -177,7 +177,7 @@ def test_attributes_are_those_of_the_memory(birth, monkeypatch):
     assert (on_trial > 0) == (birth == "adopt")
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_name_of_a_batch_is_its_content_unless_given(leading_family):
     """The same rows twice count once by default, and twice under two names."""
     rng = np.random.default_rng(5)

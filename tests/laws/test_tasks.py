@@ -138,7 +138,7 @@ def fitted(monkeypatch, model, data, *, n_batches, n_parts, run_tasks=map, max_i
         return model.fit(**data)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(("model", "data"), CASES)
 def test_same_bits_in_any_process(pool, monkeypatch, model, data):
     """Four parts, in two batches: in this process, in others, in any order, on two threads."""

@@ -51,6 +51,7 @@ def stream(seed, monkeypatch, **settings):
     return found, np.array(values)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("max_components", "seed"),
     variants(product([np.inf, 3], [3, 4, 5]), quick=((np.inf, 3), (3, 4))),

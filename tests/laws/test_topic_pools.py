@@ -64,6 +64,7 @@ def test_documents_of_a_pool_are_its_own():
     assert given.lower_bound_ == copied.lower_bound_
 
 
+@pytest.mark.extended
 def test_a_pool_is_left_when_batches_return():
     model = HDPTopicVB(random_state=0)
     for i, batch in enumerate(BATCHES[:6]):
@@ -78,7 +79,7 @@ def test_a_pool_is_left_when_batches_return():
     assert np.diff(bounds).min() >= -1e-9 * abs(bounds[-1])
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", variants(["words", "rows", "weights"], slow=("words",)))
 def test_pools_of_any_kind(kind, monkeypatch):
     """The bound rises with each lap over a pool, and a pickled stream goes on with the same bits."""
@@ -177,6 +178,7 @@ def test_windows_follow_topics_that_end_and_appear():
     assert model.lower_bound_ == pytest.approx(fit.lower_bound_, rel=2e-3)
 
 
+@pytest.mark.extended
 def test_all_topics_are_looked_for_again_once_a_window_is_new(monkeypatch):
     """Its mass does not grow, but all that it remembers has come since."""
     made = []

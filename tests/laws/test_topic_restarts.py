@@ -37,6 +37,7 @@ def with_restarts(state):
     return Learner(replace(state, schedule=ScheduleState((restart,))))
 
 
+@pytest.mark.extended
 def test_a_restart_replaces_all_topics_and_raises_the_objective(stuck):
     state, source = stuck
     learner = with_restarts(state)

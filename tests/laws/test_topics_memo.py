@@ -117,6 +117,7 @@ def test_they_are_so_for_other_parameters(kind, prior):
         assert_allclose(follow.learner.lower_bound, shadow.objective(), rtol=1e-9)
 
 
+@pytest.mark.extended
 def test_every_kind_of_change_was_followed():
     """So the laws here are not empty: together the scenarios take every way that there is."""
     accepted, retired, taken_back = set(), 0, 0

@@ -17,6 +17,7 @@ def clusters(separation, seed, n_rows=1200):
     return separation * CORNERS[of] + rng.standard_normal((n_rows, 2)), of
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_docs", [1, 12, 60])
 @pytest.mark.parametrize(("separation", "seed"), [(6, 0), (20, 1), (50, 2)])
 def test_topics_are_found(separation, seed, n_docs):
@@ -41,6 +42,7 @@ def test_weights_and_gaps():
     assert quiet_fit(model, X, groups=groups, sample_weight=weight).n_components_ == 4
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("observation", ["bernoulli", "poisson", "categorical"])
 def test_other_families(observation):
     rng = np.random.default_rng(0)
@@ -58,6 +60,7 @@ def test_other_families(observation):
     assert model.n_components_ == mixture.n_components_ == 3
 
 
+@pytest.mark.extended
 def test_documents_in_a_stream():
     X, _ = clusters(20, 0)
     model = HDPTopicVB(observation="gaussian", random_state=0)

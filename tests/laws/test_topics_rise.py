@@ -164,6 +164,7 @@ def test_without_warm_starts_only_documents_may_lose(kind, prior):
         assert_rises(pair)
 
 
+@pytest.mark.extended
 def test_every_verdict_raises_the_objective():
     """Each trial accepted, with the topics settled before and after."""
     gains = []

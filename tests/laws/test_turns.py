@@ -52,6 +52,7 @@ class Busy(StateRestart):
         return [RestartTrial(forgetful(context.totals, 0.5))] if self.busy else []
 
 
+@pytest.mark.extended
 def test_a_search_has_its_turn_among_trials_that_fail():
     rows, labels, _ = toys(seed=2)
     wrong = np.eye(2)[np.array([0, 1, 0, 1])[labels]]

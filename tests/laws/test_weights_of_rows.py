@@ -107,6 +107,7 @@ def test_rows_of_weight_zero_take_no_room():
     assert {len(sample.mass) for sample in samples.values()} == {120}
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 @pytest.mark.parametrize("fill", [1e9, 9.97e36])
 @pytest.mark.parametrize("missing", [False, True])
@@ -125,6 +126,7 @@ def test_rows_of_weight_zero_may_hold_any_numbers(covariance_type, fill, missing
     assert_allclose(model.lower_bound_, alone.lower_bound_, rtol=1e-6)
 
 
+@pytest.mark.extended
 def test_rows_of_weight_zero_do_not_make_a_first_batch_large():
     """A column that is constant in few rows may vary later; rows that do not count do not make them more."""
     rng = np.random.default_rng(0)
@@ -239,6 +241,7 @@ def searched(family, X, labels, weight, **parameters):
     return found, quiet_fit(known, X, sample_weight=weight)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("family", "scale"),
     [
@@ -310,6 +313,7 @@ def test_components_that_are_not_needed_go(weight, proposals):
     assert adjusted_rand_score(labels, model.predict(X)) == 1.0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "family",
     [pytest.param(*FEW[0].values, id=FEW[0].id, marks=pytest.mark.slow), FEW[1]],

@@ -183,6 +183,7 @@ def test_objective_is_that_of_the_prior_that_is_published(seed, parameters):
     assert (model.n_components_ > 1) == ((even, strength) != (0.1, 0.1 * X.shape[1]))
 
 
+@pytest.mark.extended
 def test_a_better_prior_than_equal_pseudo_counts():
     """Topics whose words follow a power law are cheaper, at a higher bound."""
     X = corpus(0, n_docs=400)
@@ -243,6 +244,7 @@ def test_topics_that_are_given_settle_first():
     assert not np.allclose(topics(**start).fit(X).topic_word_prior_, first, rtol=0.1)
 
 
+@pytest.mark.extended
 def test_types_that_never_occur_do_not_hide_topics():
     """As of hashed words: a prior worth so much for each of them would outweigh all tokens."""
     X, V = corpus(5), 20_000

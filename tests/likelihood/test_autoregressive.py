@@ -269,6 +269,7 @@ def test_single_precision_of_slow_sequences():
     assert_allclose(likelihood.prepare(rows)[:, -2:], steps, atol=1e-6 * np.abs(steps).max())
 
 
+@pytest.mark.extended
 def test_smooth_sequences_of_high_order():
     """Neighbours differ by 1e-4 and are all but collinear: in coordinates of the lags C had no factor."""
     t = 1e-4 * np.arange(200_000)

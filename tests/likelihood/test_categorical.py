@@ -54,6 +54,7 @@ def test_one_class_is_left_whole(size):
     assert DPMixtureVB(observation="categorical", random_state=0).fit(X).n_components_ == 1
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "recoded",
     [lambda X: X + 1, lambda X: 10 * X + 10, lambda X: np.where(X == 0, 99, X)],
@@ -181,6 +182,7 @@ def test_a_number_of_categories_for_each_column_hides_no_class():
     assert [model.n_components_ for model in found] == [4, 1]
 
 
+@pytest.mark.extended
 def test_categories_seen_later_have_to_be_announced():
     X = answers(LABELS)
     X[:100, 2] %= 3

@@ -83,6 +83,7 @@ def test_topics_of_rows():
     assert adjusted_rand_score(labels, model.predict(X, groups=groups)) >= 0.99
 
 
+@pytest.mark.extended
 def test_states_of_sequences():
     labels = np.repeat(np.tile([0, 1, 2, 1], 10), 15)
     X = mixed(labels)
@@ -114,7 +115,7 @@ def with_a_fifth_missing(X, seed=1):
     return np.where(rng.random(X.shape) < 0.2, np.nan, X)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_clusters_are_found_with_missing_values(covariance_type):
     """Blocks integrate out what they miss; a model of complete rows knows rows with missing values, too."""
@@ -131,6 +132,7 @@ def test_clusters_are_found_with_missing_values(covariance_type):
     assert np.all(np.isfinite(complete.score_samples(incomplete)))
 
 
+@pytest.mark.extended
 def test_states_are_found_with_missing_values():
     rng = np.random.default_rng(0)
     paths = [np.repeat(rng.integers(3, size=8), 25) for _ in range(5)]
@@ -150,6 +152,7 @@ def test_topics_are_found_with_missing_values():
     assert adjusted_rand_score(labels, model.predict(X, groups=groups)) > 0.85
 
 
+@pytest.mark.extended
 def test_missing_values_come_later_in_a_stream():
     X = mixed(LABELS)[np.random.default_rng(2).permutation(len(LABELS))]
     model = DPMixtureVB(observation=ColumnObservation(blocks()), random_state=0)
@@ -187,6 +190,7 @@ def test_each_block_has_the_attributes_that_it_would_have_alone():
     assert np.isnan(model.means_[:, [1, 4]]).all()
 
 
+@pytest.mark.extended
 def test_columns_in_no_block_are_not_there():
     X = mixed(LABELS)
     a = fitted(ColumnObservation(blocks()), X)
@@ -195,6 +199,7 @@ def test_columns_in_no_block_are_not_there():
     assert a.n_features_in_ == 5
 
 
+@pytest.mark.extended
 def test_units_of_numbers_do_not_matter():
     X = mixed(LABELS)
     Y = X * [1e4, 1.0, 1e-3, 1.0, 1.0] + [7.0, 0.0, -2.0, 0.0, 0.0]
@@ -244,6 +249,7 @@ def test_clone():
     assert copy.fit(mixed(LABELS)).lower_bound_ == model.lower_bound_
 
 
+@pytest.mark.extended
 def test_grid_search():
     """Correlated numbers: full covariances predict them better."""
     X = mixed(LABELS)

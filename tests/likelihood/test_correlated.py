@@ -82,6 +82,7 @@ def test_dynamics_are_learned_from_any_start():
 # ---------------------------------------------------------------------- units, types, gaps
 
 
+@pytest.mark.extended
 def test_units_of_columns_do_not_matter():
     X, _ = visits(3, 0.6, n=800, n_visits=40)
     one, other = fitted(X), fitted(X * [1e-3, 200.0] + [5.0, -1e4])
@@ -92,6 +93,7 @@ def test_units_of_columns_do_not_matter():
     )
 
 
+@pytest.mark.extended
 def test_single_precision():
     """Rows are prepared in double precision, so that little is lost."""
     X, _ = visits(4, 0.8, n=800, n_visits=40)
@@ -109,6 +111,7 @@ def test_constant_and_repeated_rows():
         assert np.all(model.autocorrelation_ < 1.0)
 
 
+@pytest.mark.extended
 def test_gaps():
     """A row that lacks an entry and the row after it say nothing; states are those of the others."""
     X, z = visits(5, 0.8)

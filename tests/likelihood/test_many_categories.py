@@ -246,6 +246,7 @@ def test_combined():
 # ---------------------------------------------------------------------- memory
 
 
+@pytest.mark.extended
 def test_memory():
     """Rows by categories would be 240 MB, and a sample of them as much again."""
     n, size = 1000, 15_000

@@ -39,7 +39,7 @@ def test_a_column_that_hardly_a_row_shows(observation, n_seen):
     assert np.isfinite(model.score_samples(X)).all()
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_unequal_scales_of_one_precision(dtype):
     """Sums of squares of the widest column leave rounding errors that are not small beside the others."""

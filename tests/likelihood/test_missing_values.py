@@ -189,7 +189,7 @@ def test_models_of_complete_data_know_missing_values(observation):
     assert model.score_samples(Y)[7] != model.score_samples(X)[7]
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 def test_batches_with_missing_values_after_complete_ones(observation):
     """The objective is then that of both, and goes on rising when they are seen again."""
     rng = np.random.default_rng(8)
@@ -243,7 +243,7 @@ def chain(rng, n=240):
     return x, states
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
 def test_gaps_of_sequences(covariance_type):
     """Rows of nothing have density 1, and the state before and after them in between."""

@@ -101,6 +101,7 @@ def test_epochs_of_fit_are_those_of_partial_fit_in_the_same_units():
     np.testing.assert_allclose(parts.lower_bound_, model.lower_bound_, rtol=1e-3)
 
 
+@pytest.mark.extended
 def test_more_memory_is_never_worse():
     # clusters that overlap: of rows that lie far apart a clump of sums keeps all that matters
     found = {}
@@ -211,6 +212,7 @@ def test_topics_that_lose_their_room_are_told_of():
     assert model.n_components_ <= 2
 
 
+@pytest.mark.extended
 def test_topics_last_for_a_long_life():
     """By default neither documents without end nor their groups take the room of topics."""
     rng = np.random.default_rng(1)

@@ -73,7 +73,7 @@ def even_clusters(name, distance, n_rows, seed):
     return rows, np.arange(n_rows) // (n_rows // 60)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("name", EVEN)
 def test_clusters_that_lie_evenly(name):
     for seed in range(3):
@@ -107,6 +107,7 @@ def row_of_clusters(n_clusters, n_features, distance, seed):
     return X @ axes, np.arange(len(X)) // 20
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_clusters, n_features", [(5, 6), (7, 6)])
 def test_clusters_in_a_row(n_clusters, n_features):
     """All of these ended as a single topic."""
@@ -128,6 +129,7 @@ def test_many_clusters_on_a_line(seed):
     assert adjusted_rand_score(labels, model.predict(X, groups=groups)) > 0.4
 
 
+@pytest.mark.extended
 def test_parts_keep_to_the_most_components():
     X, groups = row_of_clusters(7, 6, 8.0, seed=0)
     for most in range(1, 9):
@@ -135,6 +137,7 @@ def test_parts_keep_to_the_most_components():
         assert model.n_components_ <= most
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_features", [1, 3, 8])
 def test_one_cluster_stays_one(n_features):
     for seed in range(5):

@@ -57,7 +57,7 @@ def test_rows_drawn_with_replacement_and_missing_values():
     assert_clusters_are_found("diag", X[rows], y[rows])
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("as_weight", [True, False])
 def test_many_copies_are_a_cluster(as_weight):
     """Forty rows of a device that stood still, among others that differ."""
@@ -126,7 +126,7 @@ def unweighted(kind):
     return DPMixtureVB(observation=kind, random_state=0).fit(discrete_rows(kind)[0])
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [12.0, 500.0, "uneven"])
 def test_weights_of_other_units_make_few_components(kind, scale):
@@ -277,7 +277,7 @@ def test_samples_of_different_rows_are_left_alone():
         assert sample.without_copies() is sample
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rows_on_a_grid_count_as_often_as_they_occur(shape):
     """Recorded to a step, equal rows are different ones that lie in one cell."""

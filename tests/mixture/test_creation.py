@@ -61,7 +61,7 @@ def holes(X, seed=1, share=0.1):
     return X
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
@@ -94,6 +94,7 @@ def test_few_rows_a_cluster(kind, change):
         assert adjusted_rand_score(labels, found.predict(X)) > 0.95
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("weight", [1.5, 10.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_show_what_rows_show(seed, weight):
@@ -120,7 +121,7 @@ def codes(seed):
     return draws.sum(axis=2).astype(float), labels
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("missing", [False, True], ids=["", "holes"])
 @pytest.mark.parametrize(
     "observation",
@@ -142,6 +143,7 @@ def test_few_short_rows(observation, missing):
     assert_as_good_as_the_truth(holes(X) if missing else X, labels, observation=observation)
 
 
+@pytest.mark.extended
 def test_streams_of_few_rows():
     """Batches that come one at a time, each with a few rows of all clusters."""
     X, labels = few_rows(3)
@@ -320,6 +322,7 @@ def test_more_rows_are_looked_at_where_these_may_show_more(searched, n_rows, K, 
     assert [n for n in searched if n != "narrow" and n > 60] == more
 
 
+@pytest.mark.extended
 def test_more_rows_are_looked_at_if_columns_leave_too_few_seeds_for_twice_the_first(searched):
     """With 110 columns, 6000 rows have no sixty seeds, and 12000 have."""
     rng = np.random.default_rng(0)

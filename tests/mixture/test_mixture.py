@@ -132,6 +132,7 @@ def test_bernoulli():
     assert np.exp(model.score_samples(every_row)).sum() == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.extended
 def test_attributes_of_another_likelihood_do_not_stay():
     model = DPMixtureVB(random_state=0).fit(X)
     assert hasattr(model, "covariances_")
@@ -270,6 +271,7 @@ class ProbabilitiesObservation(BernoulliObservation):
         return ProbabilitiesLikelihood(super().bind(moments, streaming=streaming).prior)
 
 
+@pytest.mark.extended
 def test_any_attributes_will_do_to_sample():
     rows = (X > 0).astype(float)
     model = DPMixtureVB(observation=ProbabilitiesObservation(), random_state=0).fit(rows)

@@ -179,6 +179,7 @@ def test_proposals_by_name_and_by_object(proposals, least, most):
         assert not isinstance(part, Proposal) or set(vars(part)) == set(part.get_params())
 
 
+@pytest.mark.extended
 def test_births_stop_at_max_components():
     model = DPMixtureVB(max_components=2, random_state=0).fit(X)
     assert model.n_components_ == 2
@@ -207,6 +208,7 @@ def test_allocation_and_concentration():
     assert model.discount_ == 0.0
 
 
+@pytest.mark.extended
 def test_another_allocation_later():
     """A warm start and `partial_fit` go on with the allocation as it is now."""
     model = DPMixtureVB(allocation=PitmanYorAllocation(discount=0.5), random_state=0).fit(X)
@@ -224,6 +226,7 @@ def test_another_allocation_later():
 # ---------------------------------------------------------------------- reproducibility
 
 
+@pytest.mark.extended
 def test_seed_decides_everything():
     def fit(seed):
         return public_state(DPMixtureVB(5, n_batches=3, random_state=seed).fit(X))
@@ -232,6 +235,7 @@ def test_seed_decides_everything():
     assert_same_state(fit(np.random.RandomState(4)), fit(np.random.RandomState(4)))
 
 
+@pytest.mark.extended
 def test_threads_change_nothing():
     rows = blobs(5000)[0]
     one, two = (DPMixtureVB(4, n_jobs=n, n_batches=2, random_state=0).fit(rows) for n in (1, 2))
@@ -254,6 +258,7 @@ def test_integer_weights_are_repetitions():
     assert everywhere.lower_bound_ < weighted.lower_bound_
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("shift", [1e4, 1e6])
 def test_warm_starts_far_from_the_first_data(shift):
     """Single precision gives way to double where the units of the first fit ask for it."""

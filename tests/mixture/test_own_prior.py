@@ -20,11 +20,13 @@ own_prior = loaded("own_prior")
 PoissonAllocation = own_prior.PoissonAllocation
 
 
+@pytest.mark.extended
 def test_it_runs(capsys):
     own_prior.main()
     assert re.findall(r"K=(\d+)", capsys.readouterr().out) == ["2", "3", "3"]
 
 
+@pytest.mark.extended
 def test_sizes_that_follow_a_power_law():
     """The Pitman-Yor process finds more clusters, and has a higher bound."""
     rng, spread = np.random.default_rng(0), 6.0

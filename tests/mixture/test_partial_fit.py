@@ -102,6 +102,7 @@ def test_one_row_a_batch():
     assert np.isfinite(model.score(X))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("weighted", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_some_batches_have_weights(weighted):
     """No weights are weights of 1, also among rows that proposals look at together."""
@@ -125,7 +126,7 @@ def test_weights_count():
 # ---------------------------------------------------------------------- what is learned
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("covariance_type", variants(["full", "diag", "spherical"], slow=("diag",)))
 def test_epochs_end_where_fit_ends(covariance_type):
     observation = GaussianObservation(covariance_type)
@@ -166,7 +167,7 @@ def test_number_of_components_grows_and_shrinks():
     assert many.n_components_ == K
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("memoize", [True, False])
 def test_data_may_come_sorted(memoize):
     model = DPMixtureVB(memoize=memoize, random_state=0)
@@ -185,6 +186,7 @@ def test_data_may_come_sorted(memoize):
         assert limited.n_components_ <= params.get("max_components", 1)
 
 
+@pytest.mark.extended
 def test_attributes_are_consistent_after_every_call():
     model = DPMixtureVB(8, random_state=0)
     for _ in range(2):
@@ -248,7 +250,7 @@ def test_stochastic_batches_after_a_fit():
     assert mass(model.partial_fit(X[:100])) == pytest.approx(700.0)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("strategy", ["split", "adopt"])
 def test_a_new_batch_may_come_in_the_middle_of_a_lap(strategy):
     proposals = (Birth(strategy=strategy), "merge", "delete")
@@ -281,6 +283,7 @@ def test_settings_may_change_between_calls(monkeypatch):
     assert set(settings) == {LearnerSettings(max_components=7, n_nonzero=1, n_threads=1)}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("n_before", [pytest.param(1, marks=pytest.mark.slow), 8])
 def test_goes_on_the_same_after_a_pickle(n_before):
     stream = [*BATCHES, *BATCHES]
@@ -294,6 +297,7 @@ def test_goes_on_the_same_after_a_pickle(n_before):
         assert_same_state(public_state(copy), public_state(model))
 
 
+@pytest.mark.extended
 def test_batches_of_more_rows_than_a_stream_keeps():
     """No pool holds any of these, and clusters that appear are found in the batch that brings them."""
     rng, found = np.random.default_rng(0), []
@@ -306,6 +310,7 @@ def test_batches_of_more_rows_than_a_stream_keeps():
     assert model._learner_.stream.pool == ()
 
 
+@pytest.mark.extended
 def test_memory_stays_flat_without_memo(monkeypatch):
     monkeypatch.setattr(streaming, "_KEPT_LAPS", 10)
     monkeypatch.setattr(MixtureModel, "pool_rows", 200)
@@ -360,7 +365,7 @@ def test_a_batch_that_is_refused_changes_nothing(estimator):
     assert model.partial_fit(bad)._learner_.model.likelihood.has_missing
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("memoize", [True, False])
 def test_a_batch_without_news_is_visited_once(memoize, monkeypatch):
     """Laps over the pool become rare, and nothing else is looked at twice."""

@@ -252,7 +252,7 @@ def assert_no_worse(model, known):
     assert model.lower_bound_ >= known.lower_bound_ - 1e-3 * model._learner_.totals.n.sum()
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("scale", variants(SCALES, slow=(1e2, 1e4)))
 @pytest.mark.filterwarnings("ignore:sample_weight sums to")
 def test_topics_that_the_objective_supports_are_found(scale):
@@ -328,6 +328,7 @@ def test_documents_of_weight_zero_are_ignored():
     assert_same_state(public_state(one), public_state(other))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_categories_of_rows_of_weight_zero_cost_next_to_nothing(as_frame):
     """These codes have to be known, but no row that counts has them."""
@@ -346,7 +347,7 @@ def test_categories_of_rows_of_weight_zero_cost_next_to_nothing(as_frame):
     assert abs(one.lower_bound_ - other.lower_bound_) < 2.0
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("params", [{}, {"init_params": resp_of_rows, "n_components": 3}])
 def test_sequences_of_weight_zero_are_ignored(params):
     model, seen = HDPHMMVB(random_state=0, **params), SEQUENCE_WEIGHT > 0
@@ -385,6 +386,7 @@ def test_forms_of_weights_of_sequences_are_one():
     assert single[0] == single[1]
 
 
+@pytest.mark.extended
 def test_fit_and_predict():
     model = HDPHMMVB(random_state=0)
     states = clone(model).fit_predict(SEQUENCES, sample_weight=SEQUENCE_WEIGHT)
@@ -430,6 +432,7 @@ def test_some_batches_have_weights(weighted):
     assert matches(made[0])
 
 
+@pytest.mark.extended
 def test_weights_given_are_left_alone_and_not_kept():
     weight = WEIGHT + 1.0
     model = HDPTopicVB(random_state=0).partial_fit(X, sample_weight=weight, batch_id=0)
@@ -447,7 +450,7 @@ def test_weights_given_are_left_alone_and_not_kept():
 # ---------------------------------------------------------------------- metadata routing
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("model, data", [(HDPTopicVB(), X), (HDPHMMVB(), SEQUENCES)])
 def test_metadata_routing(model, data):
     weight = np.exp(np.random.default_rng(6).normal(size=len(data)))

@@ -171,7 +171,7 @@ def test_narrow_parts_complete_their_own_rows():
 # ---------------------------------------------------------------------- fits
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "change", variants([None, "float32", "weights", "holes", "batches"], slow=("holes",))
 )

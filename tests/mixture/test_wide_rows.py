@@ -55,6 +55,7 @@ def test_samples_grow_only_where_more_rows_may_tell_more():
     assert given.sample_rows(many) == 500
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("n_rows", "grows"), [(2500, False), pytest.param(9000, True, marks=pytest.mark.slow)]
 )

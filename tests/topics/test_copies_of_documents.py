@@ -18,7 +18,7 @@ def corpus(n_documents=150, n_words=50, n_topics=4, n_tokens=40):
 X = corpus()
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("scale", [4.0, 12.0, 500.0, "uneven"])
 def test_weights_of_other_units_make_few_topics(scale):
     """With a weight of 12 there were 54 topics for four."""
@@ -73,6 +73,7 @@ def test_documents_that_are_all_alike_are_a_topic(n_varied, n_constant, n_words,
     assert model.lower_bound_ > start.lower_bound_ - 1.0
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", ["rows", "documents", "weights"])
 def test_copies_of_rows_make_few_topics(kind):
     """40 documents of 20 rows, each of them twenty times, had 476 topics for four."""
@@ -101,6 +102,7 @@ def test_rows_of_a_device_that_stood_still_are_a_topic():
     assert model.fit(rows.reshape(-1, 2), groups=np.arange(30).repeat(40)).n_components_ == 2
 
 
+@pytest.mark.extended
 def test_rounded_rows_of_given_variance_are_no_copies():
     """There had been one topic for three: equal rows counted once."""
     rng = np.random.default_rng(0)

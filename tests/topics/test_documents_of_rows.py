@@ -16,6 +16,7 @@ from sklearn_bnp import (
 CENTERS = np.array([[-6.0, 0.0], [0.0, 6.0], [6.0, 0.0]])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_rows", [1, 2])
 @pytest.mark.parametrize("observation", [GaussianObservation(), PoissonObservation()])
 def test_topics_of_documents_of_few_rows(observation, n_rows):

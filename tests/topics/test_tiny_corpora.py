@@ -13,6 +13,7 @@ def corpus(n, length, seed):
     return np.array([rng.multinomial(length, TOPICS[i % 3]) for i in range(n)])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("n", "length"), [(9, 8), (12, 5), (15, 5), (24, 5)])
 def test_as_good_as_from_the_true_topics(n, length):
     for seed in range(3):

@@ -53,6 +53,7 @@ def admixture():
 # ---------------------------------------------------------------------- methods
 
 
+@pytest.mark.extended
 def test_transform(model):
     shares = model.transform(HELDOUT)
     assert shares.shape == (80, K)
@@ -277,6 +278,7 @@ def test_pipeline_of_text():
     }
 
 
+@pytest.mark.extended
 def test_grid_search():
     search = GridSearchCV(
         HDPTopicVB(proposals=None, init_params="k-means++", random_state=0),
@@ -292,6 +294,7 @@ def test_grid_search():
     assert over.fit(TEXTS, ABOUT).best_score_ == 1.0
 
 
+@pytest.mark.extended
 def test_metadata_routing():
     with config_context(enable_metadata_routing=True):
         model = HDPTopicVB(observation="gaussian", random_state=0)

@@ -64,6 +64,7 @@ def test_documents_of_millions_of_tokens():
     assert model.lower_bound_ > told.lower_bound_ - 1e-3 * X.sum()
 
 
+@pytest.mark.extended
 def test_topics_that_share_their_frequent_words():
     """One topic was better than those of the first birth; another search finds those that were drawn."""
     X, phi = common_words(300, seed=1, n_topics=6, n_docs=250, alpha=0.2)

@@ -57,7 +57,7 @@ def consistent(model):
     return True
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(3))
 def test_epochs_end_where_fit_ends(seed, model):
     stream = HDPTopicVB(random_state=seed)
@@ -86,6 +86,7 @@ def test_fixed_topics_in_a_stream_are_those_of_fit():
     assert stream.lower_bound_ == pytest.approx(fit.lower_bound_, rel=1e-5)
 
 
+@pytest.mark.extended
 def test_batches_are_known_by_content_or_name():
     model = HDPTopicVB(random_state=0).partial_fit(BATCHES[0])
     for same in (sparse.csr_matrix(BATCHES[0]), BATCHES[0].astype(float)):
@@ -97,6 +98,7 @@ def test_batches_are_known_by_content_or_name():
     assert consistent(model)
 
 
+@pytest.mark.extended
 def test_batches_add_to_a_fit(model):
     grown = HDPTopicVB(n_batches=3, random_state=0).fit(X)
     for batch_id in (0, 1, 0):  # no names of the batches of fit
@@ -106,6 +108,7 @@ def test_batches_add_to_a_fit(model):
     assert grown.n_components_ == K
 
 
+@pytest.mark.extended
 def test_new_topics_in_a_stream():
     old, _ = documents(60, topics=np.pad(TOPICS, ((0, 0), (0, 4))))
     new = np.random.default_rng(0).multinomial(40, np.r_[np.zeros(V), np.full(4, 0.25)], size=30)
@@ -217,7 +220,7 @@ def with_empty_documents(X, weight, where):
     return np.insert(X, at, 0, axis=0), np.insert(weight, at, 9.0)
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("params", "named"),
     variants(
@@ -253,7 +256,7 @@ def test_a_batch_without_words_takes_the_place_of_its_earlier_version():
     assert stream._learner_.totals.n.sum() == pytest.approx(BATCHES[0].sum() + BATCHES[1].sum())
 
 
-@pytest.mark.quarter
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("where", "weighted"),
     variants(

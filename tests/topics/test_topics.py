@@ -24,6 +24,7 @@ ROWS, GROUPS, LABELS = grouped_rows()
 K, V = TOPICS.shape
 
 
+@pytest.mark.extended
 def test_n_init_keeps_the_best():
     """The first of several fits is the one that there is without it."""
     params = {"n_components": 8, "proposals": None, "init_params": "random", "random_state": 0}
@@ -123,6 +124,7 @@ def test_finite_allocation_finds_its_topics():
     assert_allclose(model.topic_probs_, 1 / K)
 
 
+@pytest.mark.extended
 def test_objective_never_falls(model):
     for n_batches in (1, 5):
         bounds = HDPTopicVB(n_batches=n_batches, random_state=1).fit(X).lower_bounds_

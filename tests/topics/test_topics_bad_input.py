@@ -225,6 +225,7 @@ def test_hashed_words_with_signs():
         HDPTopicVB().fit(X * np.where(np.arange(V) % 2, 1, -1))
 
 
+@pytest.mark.extended
 def test_half_precision():
     expected = HDPTopicVB(random_state=0).fit(X)
     assert (

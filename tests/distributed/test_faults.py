@@ -274,7 +274,8 @@ def test_a_fit_inside_a_task(expected, clusters):
         chunks = [dask.delayed(np.array, pure=False)(part) for part in PARTS]
         return DPMixtureVB(random_state=0).fit(chunks)
 
-    found = in_time(lambda: clusters[0].submit(task, pure=False).result())
+    client = clusters[0]  # may have to start first
+    found = in_time(lambda: client.submit(task, pure=False).result())
     assert_same_state(public_state(found), expected)
 
 
@@ -285,9 +286,8 @@ def test_two_fits_at_once(expected, clusters):
     def fit():
         found.append(model().fit(chunks))
 
-    with clusters[
-        1
-    ].as_current():  # once: it is not made for threads that enter and leave it at once
+    # once: it is not made for threads that enter and leave it at once
+    with clusters[1].as_current():
         contexts = [contextvars.copy_context() for _ in range(2)]
     threads = [threading.Thread(target=context.run, args=(fit,)) for context in contexts]
     for thread in threads:

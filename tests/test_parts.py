@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.parts import chosen, numbered, shared_out
+from tests.test_docstrings import pages_with_examples, public_names
 
 NAMES = [f"tests/test_a.py::test_{n}[{i}-x[{i}]]" for n in (1, 2, 3, 40) for i in range(n)]
 NAMES += ["tests/test_a.py::test_alone", "tests/test_b.py::TestClass::test_1[0]"]
@@ -64,7 +65,7 @@ def test_other_arguments_are_refused(option, text):
         numbered(option, text)
 
 
-def collected(*options, path="tests/mixture/test_slabs.py"):
+def collected(*options, path="tests/mixture/test_copies.py"):
     """Names of the tests of one file that pytest would run."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", *options]
     run = subprocess.run(
@@ -86,9 +87,9 @@ def test_what_the_command_of_the_readme_leaves_out_is_extended():
 
 @pytest.mark.extended
 def test_each_part_has_all_variants_that_test_different_things():
-    options = ("-m", "not slow", "--part", "9/9")
-    path = "tests/test_docstrings.py"
-    pages, names = "test_examples_of_pages_run", "test_docstring_follows_numpydoc"
-    part, all_of_it = collected(*options, path=path), collected(*options[:2], path=path)
-    assert {name for name in all_of_it if pages in name} <= part
-    assert len([name for name in part if names in name]) < len(all_of_it) / 4
+    quick = [param for param in pages_with_examples() if pytest.mark.slow not in param.marks]
+    pages = {param.id for param in quick}
+    part = collected("-m", "not slow", "--part", "9/9", path="tests/test_docstrings.py")
+    assert {name[:-1].partition("[")[2] for name in part if "of_pages_run" in name} == pages
+    names = set(public_names())
+    assert 0 < len([name for name in part if "follows_numpydoc" in name]) < len(names) / 4

@@ -31,6 +31,7 @@ from .likelihood import (
     GaussianObservation,
     Likelihood,
     MultinomialObservation,
+    NegativeBinomialObservation,
     ObservationModel,
     PoissonObservation,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "Merge",
     "MixtureAllocation",
     "MultinomialObservation",
+    "NegativeBinomialObservation",
     "ObservationModel",
     "Oversplit",
     "PitmanYorAllocation",

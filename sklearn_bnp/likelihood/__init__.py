@@ -12,7 +12,7 @@ What is where
 - Rows that depend on rows before, which are `lags`: `autoregressive` with `autoregressive_gaps`; and
   `correlated` with `correlated_rows`, `new_starts` and `step_scaling`.
 - Discrete columns: `bernoulli`, `categorical`, `poisson` and `multinomial`, with `counts` and `dirichlet`
-  priors.
+  priors; `negative_binomial` with `size_sums` and `entry_sums`.
 - Families side by side: `columns`, `column_likelihood` and `column_numbers`.
 - `change_of_units` is for models of different data that become one.
 """
@@ -28,6 +28,7 @@ from .correlated import CorrelatedGaussianObservation
 from .fixed_variance import FixedVarianceGaussianObservation
 from .gaussian import GaussianObservation
 from .multinomial import MultinomialObservation
+from .negative_binomial import NegativeBinomialObservation
 from .poisson import PoissonObservation
 from .row_kernels import DenseRows, SparseRows, TableRows
 
@@ -39,6 +40,7 @@ OBSERVATIONS = {
     "fixed_variance_gaussian": FixedVarianceGaussianObservation,
     "gaussian": GaussianObservation,
     "multinomial": MultinomialObservation,
+    "negative_binomial": NegativeBinomialObservation,
     "poisson": PoissonObservation,
 }
 
@@ -55,6 +57,7 @@ __all__ = [
     "Likelihood",
     "Moments",
     "MultinomialObservation",
+    "NegativeBinomialObservation",
     "ObservationModel",
     "PoissonObservation",
     "Quadratic",

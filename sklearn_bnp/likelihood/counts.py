@@ -39,6 +39,9 @@ _MOST_PAIRS = 20_000
 _MANY_TYPES, _FEW_OF_THEM = 4096, 0.25
 # From such pseudo-counts on, differences of lnGamma lose more than 1e-8 nats, and rises are taken as such.
 _LARGE = 1e6
+# Pairs of a column and a count are told apart without sorting if there could be no more of them than so
+# many for each entry.
+_CODES_PER_ENTRY = 4
 # Columns of the projection that each column of the data goes to: a single one may be shared with another.
 _PLACES = 4
 
@@ -257,13 +260,25 @@ class DistinctEntries(NamedTuple):
     def of(cls, counts):
         """The `DistinctEntries` of rows (n, V)."""
         row, column, values = nonzeros(counts)
-        levels, level = np.unique(values, return_inverse=True)
-        code = column.astype(np.intp) * len(levels) + level
-        _, first, number = np.unique(code, return_index=True, return_inverse=True)
+        most = values.max(initial=0.0) + 1.0
+        if most * counts.shape[1] <= _CODES_PER_ENTRY * len(values):
+            first, number = _firsts(column.astype(np.intp) * int(most) + values.astype(np.intp))
+        else:
+            levels, level = np.unique(values, return_inverse=True)
+            code = column.astype(np.intp) * len(levels) + level
+            _, first, number = np.unique(code, return_index=True, return_inverse=True)
         ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=counts.shape[0]))])
         shape = (counts.shape[0], len(first))
         occurrences = csr_array((np.ones(len(row)), number, ends), shape=shape)
         return cls(column[first], values[first], occurrences)
+
+
+def _firsts(code):
+    """Equivalent to ``np.unique(code, True, True)[1:]``, but without sorting: codes are small."""
+    first = np.full(code.max(initial=-1) + 1, -1)
+    first[code[::-1]] = np.arange(len(code) - 1, -1, -1)  # the last assignment stays
+    occurs = first >= 0
+    return first[occurs], (np.cumsum(occurs) - 1)[code]
 
 
 class _LastRows:
@@ -308,7 +323,9 @@ def sums_over_entries(counts, gains):
 def log_rise(pseudo, x):
     """Log rising factorials ``lnGamma(pseudo + x) - lnGamma(pseudo)`` of counts x."""
     pseudo = np.ascontiguousarray(pseudo)
-    out, x = np.empty(pseudo.shape), np.broadcast_to(x, pseudo.shape)
+    out = np.empty(pseudo.shape)
+    if np.shape(x) != pseudo.shape:
+        x = np.broadcast_to(x, pseudo.shape)
     log_rises(pseudo.reshape(-1), np.ascontiguousarray(x).reshape(-1), out.reshape(-1))
     return out
 

@@ -50,6 +50,7 @@ KINDS = {
     ),
     "weights": ({}, ROWS, WEIGHTS),
     "poisson": ({"observation": "poisson"}, COUNTS, None),
+    "negative_binomial": ({"observation": "negative_binomial"}, COUNTS, None),
     "columns": ({"observation": COLUMNS, "proposals": FEW_PROPOSALS}, MIXED, None),
     "l_sparse": ({"n_components": 6, "n_nonzero_resp": 2}, ROWS, None),
     "batches": ({"n_batches": 3, "max_iter": 8}, ROWS, WEIGHTS),

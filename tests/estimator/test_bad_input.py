@@ -22,6 +22,7 @@ from sklearn_bnp import (
     MemoryBoundedTopicVB,
     Merge,
     MixtureAllocation,
+    NegativeBinomialObservation,
     PitmanYorAllocation,
     PoissonObservation,
 )
@@ -91,6 +92,10 @@ NESTED = {
     PoissonObservation: {
         "prior": [1.0, (1.0,), (0, 1), (1, -1), "flat", (1, [1, 2]), (np.inf, 1), (1, 2, 3)],
     },
+    NegativeBinomialObservation: {
+        "size": [0, -1.0, np.nan, np.inf, "large", None, [1.0] * (D + 1), [1.0, 0.0, 1.0], np.eye(D)],
+        "prior": [1.0, (0, 1), (1, -1), "flat", (1, [1, 2]), (np.inf, 1)],
+    },
     FixedVarianceGaussianObservation: {
         "variance": [0.0, -1.0, np.nan, np.inf, "data", [1.0] * (D + 1), [1.0, 0.0, 1.0], np.eye(D)],
         "mean_prior": [1.0, "zeros", [0.0] * (D + 1), [np.nan] * D, np.zeros((D, 1))],
@@ -127,7 +132,7 @@ def test_every_nested_parameter_is_tested():
 @pytest.mark.parametrize("part", NESTED, ids=lambda part: part.__name__)
 def test_nested_parameter_is_refused_by_name(part):
     model = DPMixtureVB(4, random_state=0)
-    rows = BINARY if part in (BernoulliObservation, PoissonObservation) else X
+    rows = X if part in (GaussianObservation, FixedVarianceGaussianObservation) else BINARY
     accepted = []
     for name, values in NESTED[part].items():
         for value in values:

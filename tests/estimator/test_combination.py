@@ -52,6 +52,7 @@ FAMILIES = {
     "fixed variance, gaps": ("fixed_variance_gaussian", GAPPY, {}),
     "variance, gaps": ("fixed_variance_gaussian", GAPPY, {"observation__variance": 9.0}),
     "poisson": ("poisson", COUNTS, {}),
+    "negative binomial": ("negative_binomial", COUNTS, {}),
     "multinomial": ("multinomial", COUNTS, {}),
     "bernoulli": (BernoulliObservation(), (CODES > 1).astype(float), {}),
     "categorical": (CategoricalObservation(n_categories=3), CODES, {}),

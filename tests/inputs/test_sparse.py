@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from tests.estimators import FEW_PROPOSALS
 
-FAMILIES = ["bernoulli", "multinomial", "poisson"]
+FAMILIES = ["bernoulli", "multinomial", "poisson", "negative_binomial"]
 
 
 def rows(family, n=240, V=20, K=3, seed=0):

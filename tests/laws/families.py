@@ -34,6 +34,7 @@ from tests.reference.families import (
 )
 from tests.reference.known_noise import GammaPoisson, KnownVariance
 from tests.reference.missing import ByColumn, SharedPrecision
+from tests.reference.overdispersed import BetaNegativeBinomial
 
 from .rows import (
     N_ANSWERS,
@@ -41,6 +42,7 @@ from .rows import (
     bags,
     balls,
     clouds,
+    clumps,
     flat_clouds,
     mixed,
     rounded_balls,
@@ -158,6 +160,14 @@ def poisson(name, adapts="", **parameters):
     )
 
 
+def negative_binomial(name, adapts="", **parameters):
+    observation = OBSERVATIONS["negative_binomial"](**parameters)
+    return Family(
+        name, observation, clumps, lambda likelihood, prior: BetaNegativeBinomial(*prior),
+        adapts=adapts,
+    )  # fmt: skip
+
+
 def fixed_variance(name, rows, *, affine="", adapts="", **parameters):
     def twin(likelihood, prior):
         return KnownVariance(*prior, likelihood.ridge, log_volume(likelihood, 3))
@@ -240,8 +250,13 @@ def incomplete(family, n_features):
             fields = [np.broadcast_to(v, n_features) for v in (*prior, likelihood.ridge)]
             columns = zip(*fields, volume, strict=True)
             return ByColumn([KnownVariance([m], [s], [v], [r], u) for m, s, v, r, u in columns])
-        single = BetaBernoulli if "bernoulli" in family.name else GammaPoisson
-        return ByColumn([single([a], [b]) for a, b in zip(*prior, strict=True)])
+        single = {
+            "bernoulli": BetaBernoulli,
+            "poisson": GammaPoisson,
+            "negative": BetaNegativeBinomial,
+        }
+        column = single[family.name.partition("-")[0]]
+        return ByColumn([column(*([v] for v in own)) for own in zip(*prior, strict=True)])
 
     return family._replace(name=f"{family.name}-missing", rows=with_missing(family.rows), twin=twin)
 
@@ -328,6 +343,8 @@ FAMILIES = [
     multinomial("multinomial-auto", adapts="about", prior="auto"),
     poisson("poisson", adapts="b"),
     poisson("poisson-prior", prior=(np.linspace(0.5, 2.0, 6), 0.3)),
+    negative_binomial("negative-binomial", adapts="r"),
+    negative_binomial("negative-binomial-given", size=np.linspace(0.5, 3.0, 6), prior=(0.7, 0.4)),
     categorical("categorical"),
     categorical("categorical-prior", prior=np.linspace(0.3, 2.0, 8).tolist()),
     many_categories("categorical-many"),
@@ -346,7 +363,7 @@ FAMILIES = [
 ]
 _INCOMPLETE = {
     "diag-rounded": 3, "diag-cells": 3, "diag-zero-mean": 3, "spherical": 3, "spherical-zero-mean": 8,
-    "bernoulli-prior": 12, "poisson": 6, "shared-variance": 3, "fixed-variance": 3,
+    "bernoulli-prior": 12, "poisson": 6, "negative-binomial": 6, "shared-variance": 3, "fixed-variance": 3,
 }  # fmt: skip
 FAMILIES += [
     incomplete(family, _INCOMPLETE[family.name])

@@ -18,7 +18,8 @@ from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.task import LocalTask, Purpose
 from sklearn_bnp.engine.trials import Policy
 from sklearn_bnp.inputs.batches import ArraySource
-from tests.reference import mixtures
+from sklearn_bnp.likelihood.negative_binomial import NegativeBinomialLikelihood
+from tests.reference import mixtures, overdispersed
 
 from .families import ALLOCATIONS, cells_of
 
@@ -104,6 +105,9 @@ def given(family, X, resp, weight=None, allocation=ALLOCATIONS[0], **parameters)
 def features_of(likelihood, z):
     """s(x) of prepared rows, from the twin."""
     blocks = getattr(likelihood, "blocks", None)
+    if isinstance(likelihood, NegativeBinomialLikelihood):
+        given = None if likelihood.learns_size else likelihood.prior.r
+        return overdispersed.statistics(z, likelihood.kernel_rows(z), given)
     # tests of families check their rows
     if blocks is None and likelihood.quadratic == Quadratic.NONE:
         plain = mixtures.statistics(likelihood.kernel_rows(z), "NONE", True)

@@ -92,6 +92,13 @@ def tallies(rng, n, spread=1.0):
     return rng.poisson(rates[labels]).astype(float), labels
 
 
+def clumps(rng, n, spread=1.0):
+    """Three patterns of six columns of counts, which vary more than Poisson counts."""
+    labels = labels_of(rng, n)
+    means = np.array([0.5, 4.0] * 3) * (1.0 + 9.0 / spread * np.kron(np.eye(3), np.ones(2)))
+    return rng.poisson(means[labels] * rng.gamma(3.0, 1.0 / 3.0, (n, 6))).astype(float), labels
+
+
 # Categories of the columns of `answers`.
 N_ANSWERS = np.array([2, 3, 4, 2, 3, 4, 3, 2])
 

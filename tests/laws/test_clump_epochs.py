@@ -34,7 +34,16 @@ from .clump_harness import bounds_of_updates, epoch_items, settings
 from .families import FAMILIES
 
 # One of each layout of statistics: epochs take seconds, and what differs is tested in test_clumps.py.
-NAMES = {"full", "full-zero-mean", "diag", "spherical", "bernoulli", "multinomial", "poisson"}
+NAMES = {
+    "full",
+    "full-zero-mean",
+    "diag",
+    "spherical",
+    "bernoulli",
+    "multinomial",
+    "poisson",
+    "negative-binomial",
+}
 ROW_FAMILIES = [family for family in FAMILIES if family.name in NAMES]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from scipy.special import comb, gammaln, logsumexp
+from scipy.special import betaln, comb, gammaln, logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
 from tests.reference.autoregressive import MatrixNormalWishart
@@ -17,6 +17,7 @@ from tests.reference.families import (
 )
 from tests.reference.known_noise import GammaPoisson, KnownVariance
 from tests.reference.missing import ByColumn, SharedPrecision
+from tests.reference.overdispersed import BetaNegativeBinomial
 
 from .families import FAMILIES
 from .harness import given, one_hot, random_resp
@@ -61,6 +62,10 @@ def scipy_log_predictive(twin, q, z):
     if isinstance(twin, GammaPoisson):
         counts = stats.nbinom(q.a, q.b / (q.b + 1.0)).logpmf(z)
         return np.sum(counts + gammaln(z + 1.0), axis=1)
+    if isinstance(twin, BetaNegativeBinomial):
+        # the mean of the probability over p; a closed form of scipy.stats is for whole sizes only
+        beta = betaln(q.a + z, q.b + twin.r) - betaln(q.a, q.b)
+        return np.sum(beta + gammaln(twin.r + z) - gammaln(twin.r), axis=1)
     if isinstance(twin, KnownVariance):
         rows = stats.multivariate_normal(q.m, np.diag(twin.variance + q.spread))
         return np.atleast_1d(rows.logpdf(z)) + twin.log_volume

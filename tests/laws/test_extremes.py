@@ -19,6 +19,7 @@ from sklearn_bnp.likelihood import (
     FixedVarianceGaussianObservation,
     GaussianObservation,
     MultinomialObservation,
+    NegativeBinomialObservation,
     PoissonObservation,
 )
 from sklearn_bnp.likelihood.limits import LEAST, MOST
@@ -54,6 +55,7 @@ ROWS_OF = {
     "fixed-variance": (FixedVarianceGaussianObservation(), ROWS),
     "bernoulli": (BernoulliObservation(), (ROWS > 0).astype(float)),
     "poisson": (PoissonObservation(), WHOLE),
+    "negative-binomial": (NegativeBinomialObservation(), WHOLE),
     "multinomial": (MultinomialObservation(), WHOLE),
     "categorical": (CategoricalObservation(), np.minimum(WHOLE, 3.0)),
     "autoregressive": (AutoregressiveObservation(), ROWS),
@@ -94,6 +96,7 @@ PRIORS = {
     },
     BernoulliObservation: {"prior": both_and_each},
     PoissonObservation: {"prior": both_and_each},
+    NegativeBinomialObservation: {"prior": both_and_each, "size": lambda o, v: [v, [v, 1.0, 1.0]]},
     MultinomialObservation: {"prior": lambda o, v: [v, [v, 1.0, 1.0]]},
     CategoricalObservation: {"prior": lambda o, v: [v]},
     AutoregressiveObservation: {
@@ -274,6 +277,7 @@ def beside_counts(first, counts):
 ROWS_TO_WEIGH = {
     **ROWS_OF,
     "large poisson": (PoissonObservation(), LARGE),
+    "large negative binomial": (NegativeBinomialObservation(), LARGE),
     "large multinomial": (MultinomialObservation(), LARGE),
     "gaussian and large": beside_counts(GaussianObservation(), PoissonObservation()),
     "fixed and large": beside_counts(

@@ -53,6 +53,7 @@ KIND_NAMES = {"full": "gaussian"}
 EVERY_SORT = [
     "full", "full-zero-mean", "diag", "diag-rounded-missing", "spherical", "spherical-rounded",
     "bernoulli", "multinomial", "poisson", "poisson-missing", "categorical", "columns", "shared-variance",
+    "negative-binomial",
 ]  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def problem(family):
 
 def test_there_are_such_families():
     assert {type(f.observation).__name__ for f in SPARSE} >= {
-        "BernoulliObservation", "MultinomialObservation", "PoissonObservation"
+        "BernoulliObservation", "MultinomialObservation", "NegativeBinomialObservation", "PoissonObservation"
     }  # fmt: skip
 
 

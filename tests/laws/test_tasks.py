@@ -55,6 +55,7 @@ ROWS_OF = {
     "categorical": ("categorical", CHOICES),
     "poisson": ("poisson", COUNTS),
     "sparse": ("poisson", csr_array(COUNTS)),
+    "negative_binomial": ("negative_binomial", COUNTS),
     "multinomial": ("multinomial", SYMBOLS),
     "columns": (COLUMNS, MIXED),
 }

@@ -13,6 +13,7 @@ from sklearn_bnp import (
     FixedVarianceGaussianObservation,
     GaussianObservation,
     HDPTopicVB,
+    NegativeBinomialObservation,
     PoissonObservation,
 )
 from sklearn_bnp.engine.learner import Learner
@@ -28,6 +29,7 @@ COLUMNWISE = [
     FixedVarianceGaussianObservation(variance=2.0),
     BernoulliObservation(),
     PoissonObservation(),
+    NegativeBinomialObservation(),
 ]
 EVERY = [GaussianObservation(), GaussianObservation(zero_mean=True), *COLUMNWISE]
 WITH_MEANS = [model for model in EVERY if not getattr(model, "zero_mean", False)]
@@ -54,7 +56,7 @@ def rows_for(observation, rng, n=80, D=4, share=0.2):
     if isinstance(observation, BernoulliObservation):
         x = (x > 0).astype(float)
         x = np.where(rng.random(x.shape) < 0.1, 1.0 - x, x)
-    if isinstance(observation, PoissonObservation):
+    if isinstance(observation, (PoissonObservation, NegativeBinomialObservation)):
         x = rng.poisson(np.where(labels, 2.0, 12.0)[:, np.newaxis], size=x.shape).astype(float)
     missing = rng.random(x.shape) < share
     missing[:3] = False
@@ -108,7 +110,8 @@ def test_rows_of_the_kernels(columnwise):
             parts += [] if getattr(columnwise, "zero_mean", False) else [x]
             expected.append(np.concatenate([*parts, seen]))
         assert_allclose(rows, expected, rtol=1e-6)
-        assert likelihood.n_statistics == rows.shape[1] + 1
+        n_others = getattr(likelihood, "n_entry_sums", 0)  # made by no kernel
+        assert likelihood.n_statistics == n_others + rows.shape[1] + 1
 
 
 def test_a_row_of_nothing_says_nothing(observation):
@@ -335,7 +338,7 @@ def test_constant_columns_with_missing_values():
 def test_tags_follow_the_observation():
     allowed = {
         "gaussian": True, "bernoulli": True, "poisson": True, "fixed_variance_gaussian": True,
-        "multinomial": False,
+        "multinomial": False, "negative_binomial": True,
     }  # fmt: skip
     for name, value in allowed.items():
         for estimator in (DPMixtureVB, HDPHMMVB, HDPTopicVB):

@@ -21,7 +21,9 @@ from ...likelihood.full_gaussian_missing import IncompleteFullGaussian
 from ...likelihood.gaussian import GaussianLikelihood
 from ...likelihood.gaussian_missing import IncompleteColumnsGaussian
 from ...likelihood.multinomial import MultinomialLikelihood
+from ...likelihood.negative_binomial import NegativeBinomialLikelihood
 from ...likelihood.new_starts import RestartingGaussian
+from ...likelihood.size_sums import GivenSizes, LearnedSizes
 from .expectations import (
     expect,
     expect_count,
@@ -44,7 +46,7 @@ def check_prior(likelihood, prior):
     """Raise unless a prior has the form of the likelihood's own; a user's likelihoods are not checked."""
     if is_ours(likelihood):
         expect_same_form("the prior", prior, likelihood.prior)
-        for name in ("kappa", "nu", "spread", "variance"):  # of which logarithms are taken
+        for name in ("kappa", "nu", "spread", "variance", "r"):  # of which logarithms are taken
             if hasattr(prior, name):
                 expect(np.min(getattr(prior, name)) > 0, f"the prior's {name} is not positive")
 
@@ -211,6 +213,30 @@ def _(likelihood: GappedRegression, n_columns):
 
 @check_own.register
 def _(likelihood: ColumnsOfCounts, n_columns):
+    _check_columns_of_counts(likelihood, n_columns)
+
+
+@check_own.register
+def _(likelihood: NegativeBinomialLikelihood, n_columns):
+    _check_columns_of_counts(likelihood, n_columns)
+    check_prior(likelihood, likelihood.prior)
+    for name in ("learns_size", "learns_scale", "adapts_prior"):
+        expect_type(name, getattr(likelihood, name), bool)
+    learns = likelihood.learns_size or likelihood.learns_scale
+    expect(likelihood.adapts_prior == learns, "what is learned of the prior is not clear")
+    expect_numbers("sizes", likelihood.prior.r, (n_columns,), least=0.0)
+    expect_type(
+        "sums for sizes", likelihood.sizes, LearnedSizes if likelihood.learns_size else GivenSizes
+    )
+    if not likelihood.learns_size:
+        same = np.array_equal(likelihood.sizes.r, likelihood.prior.r)
+        expect(same, "sizes that are given are not those of the prior")
+    expect_type("what is kept of the last prior", likelihood._last_factors, LastPrior)
+    expect(likelihood._last_factors._last == (None, None), "factors were kept of a prior")
+
+
+def _check_columns_of_counts(likelihood, n_columns):
+    """Raise unless the prior of `ColumnsOfCounts` has two numbers for each of so many columns."""
     expect(
         likelihood.n_features == n_columns, f"the likelihood has {likelihood.n_features} columns"
     )

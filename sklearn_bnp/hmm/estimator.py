@@ -51,7 +51,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     ----------
     $n_components
     observation : {"gaussian", "fixed_variance_gaussian", "correlated_gaussian", "autoregressive", \
-            "bernoulli", "categorical", "multinomial", "poisson"} or ObservationModel, default="gaussian"
+            "bernoulli", "categorical", "multinomial", "negative_binomial", "poisson"} or \
+            ObservationModel, default="gaussian"
         The likelihood of rows in each state. For columns of several kinds it is a `ColumnObservation`.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet
@@ -288,9 +289,10 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
             ``groups`` say otherwise. NaN stands for an entry that was not observed, where the likelihood
-            allows it; a row of NaN alone is a gap. Sparse rows are for "bernoulli", "multinomial" and
-            "poisson". Dask arrays and frames, and lists of delayed batches or of batch references, are worked
-            on where they lie; each chunk holds whole sequences (:doc:`/distributed`).
+            allows it; a row of NaN alone is a gap. Sparse rows are for "bernoulli", "multinomial",
+            "negative_binomial" and "poisson". Dask arrays and frames, and lists of delayed batches or of
+            batch references, are worked on where they lie; each chunk holds whole sequences
+            (:doc:`/distributed`).
         y : array-like, default=None
             Not used. It may be labels that scikit-learn's tools pass on: one per row, or one per sequence
             if X is a list. Without ``lengths`` and ``groups``, another number of them is an error.

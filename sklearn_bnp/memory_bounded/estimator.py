@@ -115,7 +115,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         the ``memory_bound``, S: the counts of 2 S clumps in S groups are then ``memory_bound`` numbers.
         Without a ``memory_bound``, each document is a group of its own.
     observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "categorical", \
-            "poisson"} or ObservationModel, default="gaussian"
+            "negative_binomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows. For columns of several kinds it is a `ColumnObservation`.
     doc_topic_prior_shape : float, default=1.0
         Shape a >= 1 of the gamma prior of alpha_k, the weight of each topic in the Dirichlet prior of

@@ -58,7 +58,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     ----------
     $n_components
     observation : {"gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
-            "multinomial", "poisson"} or ObservationModel, default="gaussian"
+            "multinomial", "negative_binomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood: the kind of distribution that the rows of a component have. For columns of several
         kinds it is a `ColumnObservation`. Nested parameters may be set even if this is a name:
         ``set_params(observation__covariance_type="diag")``.
@@ -288,9 +288,9 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), dask collection or list of chunks
             Rows of data. A memory map is read batch by batch and never copied whole. Sparse rows are for
-            ``"bernoulli"``, ``"multinomial"`` and ``"poisson"``. NaN stands for an entry that was not
-            observed, where the likelihood allows it. Dask arrays and frames, and lists of delayed batches or
-            of batch references, are worked on where they lie (:doc:`/distributed`).
+            ``"bernoulli"``, ``"multinomial"``, ``"negative_binomial"`` and ``"poisson"``. NaN stands for an
+            entry that was not observed, where the likelihood allows it. Dask arrays and frames, and lists of
+            delayed batches or of batch references, are worked on where they lie (:doc:`/distributed`).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None

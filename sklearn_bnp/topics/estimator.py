@@ -68,7 +68,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     ----------
     $n_components
     observation : {"multinomial", "gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
-            "poisson"} or ObservationModel, default="multinomial"
+            "negative_binomial", "poisson"} or ObservationModel, default="multinomial"
         The likelihood. All but the multinomial need ``groups``.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of the shares of topics in a document: a hierarchical Dirichlet process, or a finite

@@ -280,7 +280,7 @@ class NegativeBinomialLikelihood(EntrySums, ColumnsOfCounts):
         """Beta negative binomial probabilities without the factorials of `log_base`; zeros are skipped."""
         a, b = self._posterior(prior, s)
         r = np.broadcast_to(prior.r, a.shape)
-        zero = log_rise(b, r) - log_rise(a + b, r)
+        zero = _log_zero(a, b, r)
         above = a + b + r
 
         def gains(column, x):
@@ -315,8 +315,8 @@ class NegativeBinomialLikelihood(EntrySums, ColumnsOfCounts):
             r = np.broadcast_to(r, x.shape)
             less_a = np.maximum(a[k] - share * x, prior.a)
             less_b = np.maximum(b[k] - share * r, prior.b)
-            ratio = log_rise(less_a, x) + log_rise(less_b, r) - log_rise(less_a + less_b, x + r)
-            out[i, k] = size[i] + ratio.sum(axis=1)
+            ratio = log_rise(less_a, x) - log_rise(less_a + less_b + r, x)
+            out[i, k] = size[i] + (ratio + _log_zero(less_a, less_b, r)).sum(axis=1)
         return out
 
     def log_probability(self, prior, s, z):
@@ -371,6 +371,15 @@ class NegativeBinomialLikelihood(EntrySums, ColumnsOfCounts):
         size = np.abs(np.log(new.r / old.r))
         scale = np.abs(np.log(new.b / new.r) - np.log(old.b / old.r))
         return max(np.mean(size), np.mean(scale))
+
+
+def _log_zero(a, b, r):
+    """``lnB(a, b + r) - lnB(a, b)``: log probabilities of a count of zero, of arrays of one shape.
+
+    The smaller one of a and r is added last, so that large terms do not cancel.
+    """
+    less, more = np.minimum(a, r), np.maximum(a, r)
+    return log_rise(b, less) - log_rise(b + more, less)
 
 
 def _moved(prior, step):

@@ -7,6 +7,29 @@ components), and a Gaussian of ``log1p`` of the counts. *True* is the ARI of the
 posterior probability under the parameters that rows were drawn with. *Short* is how many nats the bound is
 below that of a fit that starts from the true clusters.
 
+Seed is the number of the problem; seconds are CPU time:
+
+====  ===========  ===========================  =================  ===================  ==================
+seed  K, D, n      sizes                        true  negative b.   short   gaussian     Poisson
+====  ===========  ===========================  =================  ===================  ==================
+0     7, 7, 10398  0.65 to 26                   .842   7, .841 9 s    0.0  13, .478 46 s
+1     8, 30, 15066 0.66 to 50                   1.00   8, 1.00 9 s    0.0   8, 1.00 13 s
+2     3, 1, 15002  39                           .273   1, .000 2 s    7.6   3, .197 14 s
+3     5, 1, 10212  0.87                         .039   2, .013 12 s   0.4   3, .058 18 s
+4     5, 22, 619   0.51 to 39                   .997   5, .997 2 s    0.0   4, .757 1 s   60, .150 36 s
+5     6, 1, 9848   2.7                          .146   6, .131 33 s  19.6   3, .146 6 s
+6     5, 25, 722   0.67 to 47                   1.00   5, .994 2 s    0.0   3, .650 1 s   60, .239 28 s
+7     10, 2, 1145  4.1 to 45                    .266   2, .110 2 s   14.3   2, .134 3 s    8, .201 2 s
+8     6, 1, 820    2.8                          .280   2, .241 1 s    0.0   2, .166 1 s   11, .161 1 s
+9     9, 3, 2440   0.52 to 2.1                  .108   3, .056 22 s   0.8   3, .003 1 s   60, .032 37 s
+====  ===========  ===========================  =================  ===================  ==================
+
+Sequences: problem 0 has 7 states of 7, ARI .988 (Gaussian 7, .982); problem 1 has 8 of 8, 1.00 (8, 1.00);
+problem 2, of one column, 3 of 3, .690 (6, .629).
+
+Where columns are many, the clusters are those of the true parameters. In one or two columns in which they
+overlap, fits end up to 20 nats below a fit from the true clusters, with too few components or too many.
+
     python -m tests.benchmarks.overdispersed_counts
     python -m tests.benchmarks.overdispersed_counts --sequences --problems 10
 """

@@ -1,4 +1,4 @@
-"""New starts of all documents from the topics as they are, with more topics within reach of each.
+"""New starts of all documents: from sharper topics, or with more topics within reach of each.
 
 Design note
 -----------
@@ -12,11 +12,17 @@ Design note
     So is the prior of topics: documents that mix more topics make these sharper, which suits a prior of less
     weight, and under that they mix more. Passes go on as long as thirty like the last one would suffice.
     Drawn corpora had ended .10 to .17 % below a start from the truth, and end above it or within .05 %.
-(c) If a new start raises the objective, there is another one as soon as laps have come to rest. If it is
-    refused, a smaller factor may still raise it. When all factors were refused, there is no other before some
-    topic is born, or leaves. In a stream, topics change all the time, and new starts would take longer than
-    all laps. There they are made when twice as many tokens have come.
-(d) A concentration that is given stays as it is, and there are no such starts. Nor are there any if documents
+(c) If a new start raises the objective by much, there is another one of the same way as soon as laps have
+    come to rest. If it is refused, or has raised it by little, the next way may still raise it. After the
+    last way, there is no other before some topic is born, or leaves. In a stream, topics change all the time,
+    and new starts would take longer than all laps. There they are made when twice as many tokens have come.
+(d) Topics that have grown apart slowly still hold a tenth of each other, or so. Documents then do with few
+    topics, since each of these has some of the others' words, and under the concentration and the prior that
+    suit this, topics stay as blurred as they are. So the first new start is from sharper topics: each word
+    goes more than before to the topics that have most of it. All documents find their shares anew, and the
+    priors are learned along. 60 simulated topics had ended .27 % below a start from the true ones, and end above
+    it. Of eight further kinds of simulated corpora, six end 78 to 970 nats higher than before, and two within 7.
+(e) A concentration that is given stays as it is, and there are no such starts. Nor are there any if documents
     hold rows: most rows tell by themselves which topic is theirs.
 """
 
@@ -30,26 +36,33 @@ import numpy as np
 from ..engine.last_resort import TakesTurns
 from ..engine.proposal import Context
 from .fewer_topics import PatientTrial, worth_of_all
+from .seeding import sharpened
 
 # A stream has other new starts when so many times as many tokens have come.
 _MORE = 2.0
+# A way to start is used again if the objective has risen by so many times what it had to.
+_WORTH_ANOTHER = 4.0
 _NAME = "doc_concentration"
 
 
 class Resettle(TakesTurns):
-    """Start all documents anew from the same topics, with more topics within reach of each.
+    """Start all documents anew, from sharper topics or with more topics within reach of each.
 
-    When nothing else is left to try, all documents start anew with a prior of their shares of topics whose
-    sum, ``doc_topic_prior_``, is several times as large. From pass to pass it is learned again. The lap is
-    taken back unless the objective of the whole corpus is higher than before. Documents that have settled in
-    too few topics find the others in this way. Nothing is done if ``doc_topic_prior`` is given, or with
-    ``groups``.
+    When nothing else is left to try, each word goes more than before to the topics that have most of it, and
+    all documents start anew. If that does not help, they start anew from the topics as they are, with a prior
+    of their shares of topics whose sum, ``doc_topic_prior_``, is several times as large. The priors are
+    learned again from pass to pass. The lap is taken back unless the objective of the whole corpus is higher
+    than before. Topics that had stayed blends of each other part in this way, and documents that have settled
+    in too few topics find the others. Nothing is done if ``doc_topic_prior`` is given, or with ``groups``.
 
     Parameters
     ----------
     factors : tuple of float, default=(5.0, 2.5)
-        By how much the sum is raised, each above 1. One factor is used as long as the objective rises. The
-        next one is used when a lap was taken back.
+        By how much the sum is raised, each above 1. One factor is used as long as the objective rises by
+        much. The next one is used when it has risen by little, or a lap was taken back.
+    powers : tuple of float, default=(1.5, 2.0)
+        Powers, each above 1, of the shares that topics have of each word. Starts from such topics come before
+        those with the factors, and follow each other as these do.
 
     References
     ----------
@@ -63,20 +76,30 @@ class Resettle(TakesTurns):
 
     kind = "resettle"
     suits = ("topics",)
-    _parameter_constraints = {"factors": [tuple, list]}
+    _parameter_constraints = {"factors": [tuple, list], "powers": [tuple, list]}
 
-    def __init__(self, factors: tuple[float, ...] = (5.0, 2.5)) -> None:
+    def __init__(
+        self, factors: tuple[float, ...] = (5.0, 2.5), powers: tuple[float, ...] = (1.5, 2.0)
+    ) -> None:
         self.factors = factors
+        self.powers = powers
 
     def reset(self) -> None:
         """Forget all new starts."""
         self._validate_params()
-        if not all(isinstance(factor, Real) and 1.0 < factor < np.inf for factor in self.factors):
-            raise ValueError(
-                f"factors of {type(self).__name__} must be finite numbers above 1; got {self.factors!r}."
-            )
+        for name, given in (("factors", self.factors), ("powers", self.powers)):
+            if not all(isinstance(number, Real) and 1.0 < number < np.inf for number in given):
+                raise ValueError(
+                    f"{name} of {type(self).__name__} must be finite numbers above 1; got {given!r}."
+                )
         self._take()
         self._topics, self._n_refused, self._bound, self._seen = frozenset(), 0, -np.inf, 0.0
+
+    @property
+    def _ways(self):
+        """Pairs: the power of the topics' shares of words, and the factor of the concentration."""
+        sharper = [(power, 1.0) for power in self.powers]
+        return sharper + [(1.0, factor) for factor in self.factors]
 
     @property
     def pending(self) -> bool:
@@ -92,21 +115,22 @@ class Resettle(TakesTurns):
         if len(totals.uids) < 2 or not learns:
             return []
         bound, worth = model.elbo(totals), worth_of_all(totals)
-        if not self._may_rise(totals, bound - worth):
+        if not self._may_rise(totals, bound - _WORTH_ANOTHER * worth):
             return []
         self._bound = bound
         first, *others = totals.uids.tolist()
-        raised = self.factors[self._n_refused] * getattr(model.allocation, _NAME)
+        power, factor = self._ways[self._n_refused]
+        s = totals.s.copy() if power == 1.0 else sharpened(totals.s, power)
         return [
             PatientTrial(
-                self.kind, first, context.new_uids(len(totals.s)), totals.s.copy(), retires=True,
-                others=tuple(others), concentrations={_NAME: raised}, learns=True,
+                self.kind, first, context.new_uids(len(s)), s, retires=True, others=tuple(others),
+                concentrations={_NAME: factor * getattr(model.allocation, _NAME)}, learns=True,
                 adapts=True, least_gain=worth,
             )
         ]  # fmt: skip
 
     def _may_rise(self, totals, bound):
-        """Whether some factor is left for these topics, and the last new start was worth another."""
+        """Whether some way is left for these topics, and the last new start was worth another."""
         topics = frozenset(totals.uids.tolist())
         if self.n_seen is None:
             others = topics != self._topics
@@ -115,13 +139,15 @@ class Resettle(TakesTurns):
         if others:
             self._topics, self._n_refused, self._bound = topics, 0, -np.inf
             self._seen = self.n_seen or 0.0
-        return self._n_refused < len(self.factors) and bound >= self._bound
+        elif bound < self._bound:
+            self._n_refused += 1
+        return self._n_refused < len(self._ways)
 
     def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
-        """Go on with the new topics, or with the next factor."""
+        """Go on with the new topics, or with the next way to start."""
         if accepted:
             self._topics = frozenset(trial.created)
             return
         self._n_refused, self._bound = self._n_refused + 1, -np.inf
-        if self._n_refused < len(self.factors):
+        if self._n_refused < len(self._ways):
             self._has_another_turn()

@@ -259,3 +259,14 @@ def blended_with_all(s, share):
     """Statistics (J, P) of topics of which a share is what all of them are together."""
     total = s.sum(axis=0)
     return (1.0 - share) * s + share * s[:, -1:] * (total / total[-1])
+
+
+def sharpened(s, power):
+    """Statistics (J, P) of topics of words whose shares of each word are raised to a power.
+
+    Words are as frequent in all topics together as before.
+    """
+    words = np.maximum(s[:, :-1], 0.0)  # sums may be off by rounding
+    shares = (words / np.maximum(words.max(axis=0), 1e-300)) ** power  # up to a factor a word
+    shares /= np.maximum(shares.sum(axis=0), 1e-300)
+    return with_total(shares * words.sum(axis=0))

@@ -7,8 +7,10 @@ Design note
     part alone pays only if all other topics give their shares to it, and if documents may mix more topics
     than before. No birth, merge or delete leads there.
 (b) The words that three quarters of the topics have, each to the least of these frequencies, are the common
-    topic. The others keep the rest. All documents start anew with a greater concentration, which is learned
-    from pass to pass, and the objective of the whole corpus decides.
+    topic. The others keep the rest, and become sharper (`seeding.sharpened`). All documents start anew with a
+    greater concentration, which is learned from pass to pass, and the objective of the whole corpus decides.
+    A smaller concentration is tried if it was refused: 15 topics with half of their words in common had ended
+    .14 % below a start from the true ones, and end within .01 %.
 (c) If documents have one topic each, a common one has no place in them. If topics have hardly any words in
     common, there is nothing to take out. Then nothing is tried.
 """

@@ -40,14 +40,16 @@ from ..engine.trials import AdoptTrial
 from .common_topic import with_common_topic
 from .documents import EVERYTHING
 from .fewer_topics import PatientTrial, SettlingTrial, are_long, fewer_topics, worth_of_all
-from .seeding import blended_with_all
+from .seeding import blended_with_all, sharpened
 from .starts import other_topics
 
 # Nats that the objective has risen since the last restart, for which there is another.
 _WORTH = 1.0
 # Where topics get a common one, the sum of the parameters of the documents' prior is raised to so much, or to
-# so many times what it was.
-_RAISED, _TIMES_RAISED = 10.0, 2.5
+# so many times what it was. The next number is tried where the one before was refused.
+_RAISED, _TIMES_RAISED = (10.0, 4.0), 2.5
+# Power of the other topics' shares of words then.
+_POWER = 2.0
 # Other topics are looked for again in a stream when so many times as many tokens have come.
 _MORE = 2.0
 _NAME = "doc_concentration"
@@ -95,8 +97,8 @@ class TopicRestart(TakesTurns):
     _learns = False
     # Tokens that had come when other topics were last looked for; None if they were not.
     _searched = None
-    # Whether blends have nothing left to try, and whether what all topics share was made a topic since then.
-    _exhausted = _has_parted = False
+    # Whether blends have nothing left to try, and how often what all topics share was made a topic then.
+    _exhausted, _n_parted = False, 0
 
     def __init__(self, blend: float = 0.5) -> None:
         self.blend = blend
@@ -107,7 +109,7 @@ class TopicRestart(TakesTurns):
         self._take()
         self._bound = -np.inf  # the objective before the last restart from blends
         self._reduced, self._searched = frozenset(), None
-        self._exhausted = self._has_parted = False
+        self._exhausted, self._n_parted = False, 0
 
     @property
     def pending(self) -> bool:
@@ -140,8 +142,7 @@ class TopicRestart(TakesTurns):
         if not self._has_turn(context):
             return []
         if self._may_search(context.totals):
-            trials = [] if self._has_parted else self._with_common(context)
-            self._has_parted = True
+            trials = self._with_common(context)
             if trials:
                 self._has_another_turn()
                 return trials
@@ -171,11 +172,16 @@ class TopicRestart(TakesTurns):
 
     def _with_common(self, context):
         """A trial in which what all topics have in common is a topic of its own, if it is much."""
+        if self._n_parted == len(_RAISED):
+            return []
         totals, doc_prior = context.totals, getattr(context.model.allocation, _NAME)
+        raised = max(_RAISED[self._n_parted], _TIMES_RAISED * doc_prior)
+        self._n_parted += 1
         s = with_common_topic(totals.s, doc_prior)
         if s is None or len(s) > context.max_components:
             return []
-        given = {_NAME: max(_RAISED, _TIMES_RAISED * doc_prior)}
+        s = np.concatenate([sharpened(s[:-1], _POWER), s[-1:]])
+        given = {_NAME: raised}
         how = {"adapts": True, "learns": True, "least_gain": worth_of_all(totals)}
         return [self._trial(PatientTrial, context, s, given, **how)]
 
@@ -212,6 +218,8 @@ class TopicRestart(TakesTurns):
         """Other topics have their turn if blends were refused."""
         if not (accepted or isinstance(trial, SettlingTrial)):
             self._exhaust()
+        if accepted and isinstance(trial, PatientTrial):
+            self._n_parted = len(_RAISED)
 
     def new_data(self) -> None:
         """Forget the last restart: with more data, another may succeed."""

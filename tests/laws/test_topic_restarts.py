@@ -10,6 +10,7 @@ from sklearn_bnp import HDPTopicVB, Merge, TopicRestart
 from sklearn_bnp.engine import merge as engine_merge
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.state import ScheduleState
+from sklearn_bnp.topics import restart as topic_restart
 from tests.benchmarks.expect_problems import power_law_words
 
 from .topic_harness import laps_without_proposals
@@ -67,6 +68,37 @@ def test_concentrations_wait_until_topics_have_settled(stuck):
     learner.fit(source, 30, 1e-4)
     assert not learner.model.waits
     assert learner.model.allocation != allocation
+
+
+def test_a_common_topic_that_was_refused_is_tried_with_less_concentration(stuck, monkeypatch):
+    """Under the first concentration documents may mix more topics than suits them, and settle slowly."""
+    state, source = stuck
+
+    def parted(s, doc_prior):
+        half = 0.5 * s.sum(axis=0, keepdims=True)
+        return np.concatenate([0.5 * s, half])
+
+    monkeypatch.setattr(topic_restart, "with_common_topic", parted)
+    monkeypatch.setattr(topic_restart, "worth_of_all", lambda totals: 1e6)
+    learner = with_restarts(state)
+    [restart] = learner.scheduler.proposals
+    restart._exhausted = restart._learns = True
+    found = []
+    for _ in range(4):
+        learner.run_lap(source)
+        assert not learner.history[-1].accepted
+        found += [(trial, learner.totals.s) for trial in learner.scheduler.trials]
+        [restart] = learner.scheduler.proposals
+        restart.last_resort()
+    first, second = [trial.concentrations["doc_concentration"] for trial, _ in found[:2]]
+    assert first > second > learner.model.allocation.doc_concentration
+    trial, s = found[0]
+    s = parted(s, 1.0)
+    np.testing.assert_allclose(trial.initial.s[-1], s[-1])
+    odds = s[1:-1, :-1] / np.maximum(s[0, :-1], 1e-300)  # the others are sharper than they were
+    some = np.all((s[:-1, :-1] > 1e-3), axis=0)
+    now = trial.initial.s[1:-1, :-1][:, some] / trial.initial.s[0, :-1][some]
+    np.testing.assert_allclose(now, odds[:, some] ** 2, rtol=1e-8)
 
 
 def test_the_union_of_all_waits_for_the_restart(stuck, monkeypatch):

@@ -20,8 +20,8 @@ Design note
     topics, since each of these has some of the others' words, and under the concentration and the prior that
     suit this, topics stay as blurred as they are. So the first new start is from sharper topics: each word
     goes more than before to the topics that have most of it. All documents find their shares anew, and the
-    priors are learned along. 60 simulated topics had ended .27 % below a start from the true ones, and end above
-    it. Of eight further kinds of simulated corpora, six end 78 to 970 nats higher than before, and two within 7.
+    priors are learned along. 60 simulated topics had ended .27 % below a start from the true ones, and end
+    above it. Of eight further kinds of simulated corpora, six end 78 to 970 nats higher, and two within 7.
 (e) A concentration that is given stays as it is, and there are no such starts. Nor are there any if documents
     hold rows: most rows tell by themselves which topic is theirs.
 """

@@ -8,7 +8,7 @@ from ..engine.samples import Sample, to_search
 from ..splits.restricted_mixture import RestrictedMixture
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
-_SETTLING_STEPS = 10
+_SETTLING_STEPS = 20
 # Steps by which the prior adapts before: it may have to become much narrower.
 _SETTLING_ADAPT = 10
 # Numbers (rows x K x P) that a step of all components may take, and of responsibilities (rows x K).

@@ -60,7 +60,8 @@ class Oversplit(SearchResort):
     spread over several components, since what each of these holds of it is too little to pay for a new
     component. When nothing else is left to try, all components are therefore split into several parts, in a
     sample of all rows. Collapsed steps follow, in which any row may go to any part. Then parts are joined to
-    groups, single parts change their group, and groups are deleted, for as long as that raises the objective.
+    groups, and single parts change their group, for as long as that raises the objective. Groups are then
+    deleted one after the other, even if that loses a little, and the best ones on the way are kept.
     This is one search. Others follow with other seeds, from the best components so far. In turns, they split
     all components, split a random half of them, and draw seeds among all rows, whatever the components. Now
     and then, the rows of a component that have about the same value in one column are a part of it. If the
@@ -78,7 +79,7 @@ class Oversplit(SearchResort):
         Parts that each component is split into, two or more. There are fewer if components and their
         statistics are many. There are more if components and rows are few: twenty-four parts in all, but no
         more than eight of each.
-    patience : int, default=40
+    patience : int, default=32
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
         are costly, or if most of them come back to where they began, and after sixty searches in any case. A
         pool is given up after two.
@@ -112,7 +113,7 @@ class Oversplit(SearchResort):
     def __init__(
         self,
         n_seeds: int = 3,
-        patience: int = 40,
+        patience: int = 32,
         max_rows: int | None = 10_000,
         max_rounds: int = 12,
     ) -> None:

@@ -29,8 +29,9 @@ _N_NEIGHBORS, _N_ASCENTS = 10, 8
 # Steps end when they gain less than the first of these a row, in nats: what differs by no more may be the
 # same. No search is worth a trial that gains less than the second.
 _STEP_TOL, _LEAST_GAIN = 1e-4, 1e-5
-# A delete that is estimated to lose less, in nats, may gain after a few steps.
-_NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
+# A component costs about P / 2 log(rows of it) nats. A delete that is estimated to lose no more than so many
+# times this is tried, and deletes end once they have lost so many times this. So many steps follow each.
+_REACH, _PATIENCE, _STEPS_AFTER_DELETE = 4.0, 1.0, 4
 
 
 class Search:
@@ -220,7 +221,12 @@ class _State(NamedTuple):
 
 
 class _Deletes:
-    """Deletes of components whose rows others take up with a gain; each after a local step of the others."""
+    """Deletes of components whose rows others take up, each with a few steps of the others after it.
+
+    Where components overlap much, others take up the rows well only after several steps, and some clusters
+    are in many parts, of which each delete prepares the next. Deletes therefore go on although they lose,
+    and the best components on the way count.
+    """
 
     def __init__(self, small, s):
         self.small = small
@@ -230,6 +236,12 @@ class _Deletes:
         small, coef = self.small, self.small.coefficients(s)
         s, entropy, resp = small.step(s)
         return _State(s, entropy, resp, coef, small.objective(s, entropy))
+
+    @property
+    def _cost_of_one(self):
+        """Nats by which a component has to fit its rows better than others to pay, about."""
+        J, P = self.state.s.shape
+        return 0.5 * P * np.log(max(self.small.sample.total / J, 2.0))
 
     def without(self, j):
         """Statistics (J - 1, P) and gain in nats if component ``j`` is deleted."""
@@ -250,24 +262,25 @@ class _Deletes:
         return np.flatnonzero(self.state.resp[:, j] > _LEAST_RESP)
 
     def made(self, n_most):
-        """Statistics (J, P) after all deletes that gain, or that leave no more than ``n_most``."""
-        if len(self.state.s) < 3:
-            return self.state.s
-        gains = [self.without(j)[1] for j in range(len(self.state.s))]
-        while len(gains) > 2:
-            j, needed = int(np.argmax(gains)), len(gains) > n_most
-            if gains[j] <= -_NEARLY and not needed:
+        """Statistics (J, P) of the best components on a way of deletes, with no more than ``n_most`` on it.
+
+        Two components are left in any case.
+        """
+        best, cost, gains = self.state, self._cost_of_one, []
+        while len(self.state.s) > 2:
+            if len(gains) != len(self.state.s):  # at the beginning, or steps have lost others
+                gains = [self.without(j)[1] for j in range(len(self.state.s))]
+            j, needed = int(np.argmax(gains)), len(best.s) > n_most
+            if gains[j] <= -_REACH * cost and not needed:
                 break
             s, gains[j] = self.without(j)  # others have gone since
             if gains[j] < max(gains):
                 continue
             s, _, _ = self.small.iterate(s, _STEPS_AFTER_DELETE, 0.0)
-            state = self._stepped(s)
-            if state.objective <= self.state.objective and not needed:
-                gains[j] = -np.inf
-                continue
-            self.state = state
+            self.state = self._stepped(s)
             del gains[j]
-            if len(s) < len(gains):  # the steps have lost others
-                return self.made(n_most)
-        return self.state.s
+            if self.state.objective > best.objective or needed:
+                best = self.state
+            elif self.state.objective < best.objective - _PATIENCE * cost:
+                break
+        return best.s

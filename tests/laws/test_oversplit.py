@@ -62,6 +62,29 @@ def test_deletes_raise_the_objective_or_keep_the_limit(whole):
     assert len(searches._Deletes(small, s).made(2)) == min(2, len(free))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_deletes_that_lose_lead_to_others_that_gain(seed):
+    """Three overlapping clusters in nine parts: no single delete of the last ones pays at once."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(3, size=3000)
+    X = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])[label] + rng.standard_normal((3000, 2))
+    truth = DPMixtureVB(init_params=np.eye(3)[label], proposals=(), max_iter=1)
+    learner = quiet_fit(truth, X)._learner_
+    likelihood, s = learner.model.likelihood, learner.totals.s
+    sample = Sample(likelihood.prepare(X), np.ones(3000), None)
+    small = RestrictedMixture(learner.model, sample, s[:0], adapt=False)
+
+    def value(s):
+        return small.objective(*small.step(s)[:2])
+
+    s = small.iterate(s, 20, 0.0)[0]
+    parts = searches._split(small, sample, s.sum(axis=0), 9, np.random.RandomState(seed))
+    parts = small.iterate(parts, 6, 0.0)[0]
+    assert value(parts) < value(s) - 100.0
+    # deletes of which each has to gain end 18 to 58 below
+    assert value(searches._Deletes(small, parts).made(50)) > value(s) - 5.0
+
+
 def test_a_search_keeps_all_rows(whole):
     small, s = whole
     chosen = np.ones(len(s), dtype=bool)
@@ -194,7 +217,7 @@ def test_costly_searches_are_few_and_cheap_ones_do_not_end_early(monkeypatch):
     proposal = Oversplit()
     proposal.reset()
     for numbers, n_searches in (
-        (1, 40),
+        (1, 32),
         (Oversplit._numbers_of_fit, 3),
         (Oversplit._numbers_of_fit, 3),
     ):

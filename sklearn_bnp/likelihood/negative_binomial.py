@@ -112,8 +112,9 @@ class NegativeBinomialObservation(ObservationModel):
     >>> import numpy as np
     >>> from sklearn_bnp import DPMixtureVB
     >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.negative_binomial(4, 4 / (4 + mean), size=(200, 5)) for mean in (2, 12,
-    80)]) >>> model = DPMixtureVB(observation="negative_binomial", random_state=0).fit(X)
+    >>> p = [4 / (4 + mean) for mean in (2, 12, 80)]
+    >>> X = np.concatenate([rng.negative_binomial(4, p[k], size=(200, 5)) for k in range(3)])
+    >>> model = DPMixtureVB(observation="negative_binomial", random_state=0).fit(X)
     >>> model.n_components_
     3
     """

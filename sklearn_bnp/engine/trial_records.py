@@ -21,7 +21,7 @@ class Reason:
     """The words of `TrialRecord.verdict`: made, or the reason why not."""
 
     ACCEPTED = "accepted"
-    REFUSED = "refused"  # the objective would not rise
+    REFUSED = "refused"  # the objective would not rise, or by too little for a trial of everything
     SUPERSEDED = "superseded"  # a better one changed its components, or allows no other beside it
     NO_ROOM = "no room"  # there would be more than ``max_components``
     UNKNOWN = "unknown"  # batches that it did not observe may hold what it would change
@@ -41,11 +41,12 @@ class TrialRecord(NamedTuple):
         Its targets, by their lasting names: those that would be split or deleted, or all that would be
         joined.
     verdict : str
-        "accepted", or why it was not made: "refused" (the objective would not rise), "superseded" (a better
-        trial of the same lap changed its components, or allowed no other), "no room" (there would be more
-        than ``max_components``), "unknown" (batches that were not visited may hold its components),
-        "given up" (early, since it lost too much in the first batches), "undone" (other births of the same
-        lap paid, but not this one) or "taken back" (with the whole lap).
+        "accepted", or why it was not made: "refused" (the objective would not rise, or by too little
+        for a trial of everything), "superseded" (a better trial of the same lap changed its components, or
+        allowed no other), "no room" (there would be more than ``max_components``), "unknown" (batches that
+        were not visited may hold its components), "given up" (early, since it lost too much in the first
+        batches), "undone" (other births of the same lap paid, but not this one) or "taken back" (with the
+        whole lap).
     gain : float or None
         Exact change of the objective in nats. Of an accepted trial it is what it changed when it was made;
         of another one, what it would have changed before any was made. (For topics and states that lose

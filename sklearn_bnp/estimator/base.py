@@ -232,13 +232,14 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         """Learn from one batch, and publish."""
         batch_id = checked_batch_id(batch_id)
         settings, n_laps = settings_of(self), self._learner_.n_laps if self._is_begun else 0
+        stream = settings.stream  # before anything is learned: they may contradict each other
         with blas_on_one_thread():
             content = data.batch.content_hash() if settings.memoize else None
             batch_id = content if batch_id is None else batch_id
             learner, batch = self._learner_for(X, data, settings)
             if content is None and learner.memo.content(batch_id) is not None:
                 content = data.batch.content_hash()  # the stream remembered batches before
-            self._learn_from(learner, batch._replace(batch_id=batch_id), content, settings)
+            self._learn_from(learner, batch._replace(batch_id=batch_id), content, settings, stream)
             self._publish_batch(learner)
             if self._has_labels(data):
                 label_later(self, data._replace(batch=data.batch.kept()))
@@ -256,11 +257,11 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         self._keeps_order = self._keeps_order and not learner.scheduler.proposals_at_rest
         return learner, self._present_batch(learner, data.batch)
 
-    def _learn_from(self, learner, batch, content, settings):
+    def _learn_from(self, learner, batch, content, settings, stream):
         """Let a learner learn from a batch, whose rows have a hash, ``content``, if it is remembered."""
         holds_something = batch.total_weight > 0  # documents may have no words
         if not settings.stochastic and holds_something:
-            stream_batch(learner, batch, settings.stream, content)
+            stream_batch(learner, batch, stream, content)
         elif not settings.stochastic:
             _leave_out(learner, batch.batch_id)
         elif holds_something:

@@ -5,8 +5,8 @@ from pathlib import PurePath
 SECTIONS = {
     "mixtures": [
         "getting_started", "cluster_comparison", "bic_or_one_fit", "birth_of_components",
-        "grid_search", "columns_of_a_cluster", "mixed_columns", "missing_values",
-        "outliers_and_density", "embeddings", "power_law", "denoising",
+        "grid_search", "columns_of_a_cluster", "mixed_columns", "overdispersed_counts",
+        "missing_values", "outliers_and_density", "embeddings", "power_law", "denoising",
     ],
     "topics": ["topics_of_texts", "short_texts", "cells_of_samples"],
     "sequences": [

@@ -25,6 +25,7 @@ class Value(NamedTuple):
     turned: np.ndarray
     few: np.ndarray
     name: str
+    probes: tuple = ()  # as a task has
 
 
 def value():

@@ -93,7 +93,8 @@ class TestFits:
         found = model.components_ / model.components_.sum(axis=1, keepdims=True)
         assert model.n_components_ == 15
         assert np.max(distances(phi, found)) < 0.2
-        assert 5.0 < model.doc_topic_prior_ < 10.0  # the sum of the true parameters is 7.5
+        # the sum of the true parameters is 7.5; starts from the true topics learn 10.1, and 10.4
+        assert 5.0 < model.doc_topic_prior_ < 11.0
 
     @pytest.mark.slow
     def test_the_bound_is_about_that_of_a_start_from_the_truth(self):

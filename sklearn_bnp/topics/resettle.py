@@ -42,7 +42,7 @@ from .seeding import sharpened
 # A stream has other new starts when so many times as many tokens have come.
 _MORE = 2.0
 # A way to start is used again if the objective has risen by so many times what it had to.
-_WORTH_ANOTHER = 4.0
+_WORTH_ANOTHER = 8.0
 _NAME = "doc_concentration"
 
 

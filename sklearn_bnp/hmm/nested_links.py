@@ -129,7 +129,7 @@ class LinkPriors(NamedTuple):
 
 
 class NestedSettings(NamedTuple):
-    """What the nested model takes over from the whole model: priors, and states that stay.
+    """What a nested model of some states has from the whole model: its priors, and the states that stay.
 
     Attributes
     ----------

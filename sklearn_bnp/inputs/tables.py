@@ -89,7 +89,7 @@ def require_table(x, *, of_words=False, of_steps=False):
 
 
 def _remedy_for_view(x):
-    """What to give in place of a set, a view of a dict, or groups of a frame."""
+    """The end of an error: what to give in place of a set, a view of a dict, or groups of a frame."""
     if hasattr(x, "get_group"):
         return "Give the whole frame, and to a method that takes groups, groups=... as well."
     if isinstance(x, Set):

@@ -121,7 +121,7 @@ def _require_same_columns(likelihood, target):
 
 
 def _differences(likelihood, target):
-    """What one of two likelihoods of one type has left out as constant, and the other one has not."""
+    """Words of an error: which columns one of two likelihoods left out as constant, and the other did not."""
     own, its = (_left_out(getattr(each, "scaling", None)) for each in (likelihood, target))
     if own is None or its is None or own == its:
         return (

@@ -115,6 +115,15 @@ def pair_of_priors(pair, n_features):
 # ---------------------------------------------------------------------- checks
 
 
+def checked_means(means, what):
+    """Means of the first components, in C order; ValueError unless they may be means of counts."""
+    if np.any(means < 0):
+        raise ValueError(
+            f"means_init holds {means.min():g}, but must hold {what}, which are zero or more."
+        )
+    return np.ascontiguousarray(means, dtype=np.float64)
+
+
 def checked_counts(x, name, instead):
     """Rows of counts in float64; ``instead`` is the advice of the error for other numbers.
 

@@ -33,6 +33,7 @@ from .base import LastPrior, Likelihood, ObservationModel
 from .counts import (
     ColumnsOfCounts,
     checked_counts,
+    checked_means,
     digammas,
     distinct_entries,
     log_rise,
@@ -208,11 +209,7 @@ class NegativeBinomialLikelihood(EntrySums, ColumnsOfCounts):
         return checked_counts(x, "negative_binomial", "give raw counts (not rates or frequencies)")
 
     def prepare_means(self, means):
-        if np.any(means < 0):
-            raise ValueError(
-                f"means_init holds {means.min():g}, but must hold means of counts, which are zero or more."
-            )
-        return np.ascontiguousarray(means, dtype=np.float64)
+        return checked_means(means, "means of counts")
 
     def log_base(self, x):
         return -sum_log_factorials(self.columns.filled(x))
@@ -393,7 +390,7 @@ def _moved(prior, step):
 
 
 class _Columns(NamedTuple):
-    """What the evidence of columns is a function of.
+    """Sums over rows, from which the evidence of each column is found for any sizes and b.
 
     Attributes
     ----------

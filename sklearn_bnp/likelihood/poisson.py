@@ -24,6 +24,7 @@ from .counts import (
     ColumnsOfCounts,
     alike_columns,
     checked_counts,
+    checked_means,
     digammas,
     distinct_entries,
     log_rise,
@@ -114,11 +115,7 @@ class PoissonLikelihood(ColumnsOfCounts):
         return checked_counts(x, "poisson", "give raw counts (not rates or frequencies)")
 
     def prepare_means(self, means):
-        if np.any(means < 0):
-            raise ValueError(
-                f"means_init holds {means.min():g}, but must hold rates, which are zero or more."
-            )
-        return np.ascontiguousarray(means, dtype=np.float64)
+        return checked_means(means, "rates")
 
     def _posterior(self, prior, s):
         """Shapes and inverse scales given statistics (K, P); both (K, D)."""

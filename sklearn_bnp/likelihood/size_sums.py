@@ -52,7 +52,7 @@ class LearnedSizes:
     n_sums = _N_TERMS + _N_NODES
 
     def of_counts(self, column, x):
-        """What counts x (m,) add to the sums: (m, n_sums)."""
+        """The numbers (m, n_sums) that counts x (m,) add to the sums of their column."""
         out = np.zeros((len(x), self.n_sums))
         out[:, :_N_TERMS] = x[:, np.newaxis] > _TERMS
         many = np.flatnonzero(x > _N_TERMS)
@@ -93,7 +93,7 @@ class GivenSizes:
         self.r = r
 
     def of_counts(self, column, x):
-        """What counts x (m,) of columns add to the sums: (m, 1)."""
+        """The number (m, 1) that each of the counts x (m,) adds to the sum of its column."""
         return log_rise(self.r[column], x)[:, np.newaxis]
 
     def factors(self, r):

@@ -327,7 +327,7 @@ class DocumentCounts(NamedTuple):
         return self._replace(parts={key: CountsAway(leave(p)) for key, p in self.parts.items()})
 
     def at_hand(self):
-        """The same with the documents' counts themselves, brought from where they are."""
+        """The counts in this process: those of documents that lie with workers are brought from there."""
         away = {key: part for key, part in self.parts.items() if isinstance(part, CountsAway)}
         if not away:
             return self
@@ -353,7 +353,7 @@ class DocumentCounts(NamedTuple):
         return self._replace(parts={(*prefix, i): part for i, part in enumerate(parts)})
 
     def renamed(self, names):
-        """The same counts, of components under other names; the documents are at hand, or gone."""
+        """The counts under other names of components. Those of documents are in this process, or gone."""
 
         def with_names(columns):
             return {names[uid]: column for uid, column in columns.items() if uid in names}

@@ -151,8 +151,8 @@ class Resettle(TakesTurns):
         if accepted:
             self._topics, self._has_helped = frozenset(trial.created), True
             return
-        are_blends = self._n_done > 0 or self._has_helped
-        self._n_done = self._n_done + 1 if are_blends else max(len(self.powers), 1)
+        no_blends = self.powers and self._n_done == 0 and not self._has_helped
+        self._n_done = len(self.powers) if no_blends else self._n_done + 1
         self._bound = -np.inf
         if self._n_done < len(self._ways):
             self._has_another_turn()
